@@ -1,0 +1,56 @@
+package sqlname
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Days names the tables of which there is one per UTC day. Layout is a Go time layout with a day's precision.
+type Days struct {
+	Prefix, Layout string
+}
+
+// Check says what is wrong with the scheme; nil if every day has a name of its own that can be read back.
+func (d Days) Check() error {
+	if d.Prefix == "" || d.Layout == "" {
+		return fmt.Errorf("prefix %q and layout %q must both be set, as in %q and %q", d.Prefix, d.Layout, "raw-", "2006-01-02")
+	}
+	probe := time.Date(2023, time.November, 26, 0, 0, 0, 0, time.UTC)
+	for _, next := range []time.Time{probe, probe.AddDate(0, 0, 1), probe.AddDate(0, 1, 0), probe.AddDate(1, 0, 0)} {
+		if day, ok := d.Parse(d.Name(next)); !ok || !day.Equal(next) {
+			return fmt.Errorf("layout %q doesn't tell days apart: use one with year, month and day, such as %q", d.Layout, "2006-01-02")
+		}
+	}
+	if strings.ContainsAny(d.Prefix, "\x00") {
+		return errors.New("prefix has U+0000")
+	}
+	return Check(d.Name(probe))
+}
+
+// Name returns the name of the table of t's UTC day.
+func (d Days) Name(t time.Time) string {
+	return d.Prefix + t.UTC().Format(d.Layout)
+}
+
+// Parse returns midnight UTC of the day that name stands for. It is strict: only a name that [Days.Name] gives
+// back byte for byte is a day's, so neither raw-2024-1-5 nor raw-2024-02-30 is.
+func (d Days) Parse(name string) (day time.Time, ok bool) {
+	rest, found := strings.CutPrefix(name, d.Prefix)
+	if !found {
+		return time.Time{}, false
+	}
+	t, err := time.ParseInLocation(d.Layout, rest, time.UTC)
+	if err != nil || d.Name(t) != name {
+		return time.Time{}, false
+	}
+	y, m, dd := t.UTC().Date()
+	return time.Date(y, m, dd, 0, 0, 0, 0, time.UTC), true
+}
+
+// Resembles reports whether name could be taken for a day's table by a person, an index or a collation:
+// it begins with the prefix, whatever the case of its letters.
+func (d Days) Resembles(name string) bool {
+	return len(name) >= len(d.Prefix) && strings.EqualFold(name[:len(d.Prefix)], d.Prefix)
+}
