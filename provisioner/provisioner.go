@@ -1,0 +1,161 @@
+package provisioner
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mailretention/mailretention/internal/sqlname"
+)
+
+// Provisioner works on one message database. It may be shared by goroutines.
+type Provisioner struct {
+	db      *sql.DB
+	cfg     Config // with its defaults
+	days    sqlname.Days
+	names   names
+	commits atomic.Pointer[string] // what @@autocommit was when it was first asked for
+}
+
+// names are the schema's identifiers, quoted once, so that no statement is built from an unchecked one.
+// What the schema lacks is "".
+type names struct {
+	database   string
+	sizes      string // qualified, like every table
+	sizesTable string
+	sizesBytes string
+	messages   string
+	id         string
+	time       string
+	rawTable   string
+	forceIndex string // FORCE INDEX (…) for the index on rawTable
+	size       string
+	held       string
+	clear      []string // what is set to NULL when the raw mail goes, rawTable first
+	children   []childNames
+}
+
+type childNames struct{ table, messageID string }
+
+// New makes a Provisioner for the database that cfg names. It doesn't touch the database; db stays the caller's to close.
+// The error joins all faults of cfg.
+func New(db *sql.DB, cfg Config) (*Provisioner, error) {
+	cfg = cfg.withDefaults(db)
+	faults := cfg.check()
+	if db == nil {
+		faults = errors.Join(errors.New("provisioner: no database handle, open one with sql.Open"), faults)
+	}
+	if faults != nil {
+		return nil, faults
+	}
+	return &Provisioner{db: db, cfg: cfg, days: cfg.Schema.days(), names: newNames(cfg)}, nil
+}
+
+// Ident returns the quoted and qualified name of a table of the message database, for the SQL of [Provisioner.InsertInto]'s
+// fn. A name that no table can have gives "", which makes the statement a syntax error.
+func (p *Provisioner) Ident(table string) string {
+	return qualify(p.cfg.Database, table)
+}
+
+// serverTime returns the database server's clock, whatever the session's time zone and the DSN's parseTime and loc.
+func (p *Provisioner) serverTime(ctx context.Context) (time.Time, error) {
+	var text string
+	if err := p.db.QueryRowContext(ctx, selectClock).Scan(&text); err != nil {
+		return time.Time{}, fmt.Errorf("provisioner: read the server's clock: %w", err)
+	}
+	return parseClock(text)
+}
+
+// conn runs fn on a connection of its own on which each statement outside a transaction commits by itself. Without that, where the DSN or
+// the server turns autocommit off, a read would show an old snapshot and keep the tables locked.
+func (p *Provisioner) conn(ctx context.Context, fn func(*sql.Conn) error) (err error) {
+	for range staleConnections {
+		if err = p.onConn(ctx, fn); !errors.Is(err, driver.ErrBadConn) {
+			return err
+		}
+	}
+	return err
+}
+
+// staleConnections is how often a pooled connection may turn out to be closed by the server before conn gives up:
+// database/sql tries again by itself, but not on a connection that is held. Nothing was sent then.
+const staleConnections = 3
+
+func (p *Provisioner) onConn(ctx context.Context, fn func(*sql.Conn) error) error {
+	c, err := p.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	commits := p.commits.Load()
+	if commits == nil {
+		commits = new(string)
+		if err := c.QueryRowContext(ctx, selectAutocommit).Scan(commits); err != nil {
+			return err
+		}
+		p.commits.Store(commits)
+	}
+	if *commits == "0" {
+		if _, err := c.ExecContext(ctx, autocommitOn); err != nil {
+			return err
+		}
+		defer func() {
+			if _, err := c.ExecContext(context.WithoutCancel(ctx), autocommitOff); err != nil {
+				discard(c)
+			}
+		}()
+	}
+	return fn(c)
+}
+
+// discard closes c for good instead of giving it back to the pool: its session is not as we found it.
+func discard(c *sql.Conn) {
+	_ = c.Raw(func(any) error { return driver.ErrBadConn })
+}
+
+func newNames(cfg Config) names {
+	s, m := cfg.Schema, cfg.Schema.Messages
+	n := names{database: quote(cfg.Database)}
+	if s.Sizes.Name != "" {
+		n.sizes, n.sizesTable, n.sizesBytes = qualify(cfg.Database, s.Sizes.Name), quote(s.Sizes.Table), quote(s.Sizes.Bytes)
+	}
+	if m.Name == "" {
+		return n
+	}
+	n.messages, n.id, n.time, n.rawTable = qualify(cfg.Database, m.Name), quote(m.ID), quote(m.Time), quote(m.RawTable)
+	n.size, n.held = quote(m.Size), quote(m.Held)
+	if m.RawIndex != "" {
+		n.forceIndex = "FORCE INDEX (" + quote(m.RawIndex) + ")"
+	}
+	n.clear = []string{n.rawTable}
+	for _, column := range m.Clear {
+		if column != m.RawTable {
+			n.clear = append(n.clear, quote(column))
+		}
+	}
+	for _, child := range s.Children {
+		n.children = append(n.children, childNames{table: qualify(cfg.Database, child.Name), messageID: quote(child.MessageID)})
+	}
+	return n
+}
+
+// quote is sqlname.Quote for names that New has checked; "" for none.
+func quote(name string) string {
+	q, err := sqlname.Quote(name)
+	if err != nil {
+		return ""
+	}
+	return q
+}
+
+func qualify(database, table string) string {
+	q, err := sqlname.Qualify(database, table)
+	if err != nil {
+		return ""
+	}
+	return q
+}
