@@ -31,6 +31,7 @@ type names struct {
 	messages   string
 	id         string
 	time       string
+	timeKind   TimeKind
 	rawTable   string
 	forceIndex string // FORCE INDEX (…) for the index on rawTable
 	size       string
@@ -61,13 +62,13 @@ func (p *Provisioner) Ident(table string) string {
 	return qualify(p.cfg.Database, table)
 }
 
-// serverTime returns the database server's clock, whatever the session's time zone and the DSN's parseTime and loc.
+// serverTime returns the database server's clock.
 func (p *Provisioner) serverTime(ctx context.Context) (time.Time, error) {
-	var text string
-	if err := p.db.QueryRowContext(ctx, selectClock).Scan(&text); err != nil {
+	var micros int64
+	if err := p.db.QueryRowContext(ctx, selectClock).Scan(&micros); err != nil {
 		return time.Time{}, fmt.Errorf("provisioner: read the server's clock: %w", err)
 	}
-	return parseClock(text)
+	return time.UnixMicro(micros).UTC(), nil
 }
 
 // conn runs fn on a connection of its own on which each statement outside a transaction commits by itself. Without that, where the DSN or
@@ -126,7 +127,8 @@ func newNames(cfg Config) names {
 	if m.Name == "" {
 		return n
 	}
-	n.messages, n.id, n.time, n.rawTable = qualify(cfg.Database, m.Name), quote(m.ID), quote(m.Time), quote(m.RawTable)
+	n.messages, n.id, n.rawTable = qualify(cfg.Database, m.Name), quote(m.ID), quote(m.RawTable)
+	n.time, n.timeKind = quote(m.Time), m.TimeKind
 	n.size, n.held = quote(m.Size), quote(m.Held)
 	if m.RawIndex != "" {
 		n.forceIndex = "FORCE INDEX (" + quote(m.RawIndex) + ")"

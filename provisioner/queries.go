@@ -2,24 +2,136 @@ package provisioner
 
 import (
 	"fmt"
-	"time"
+	"strings"
 )
 
+// Times cross the wire as microseconds since 1970, so that neither the session's time zone nor the DSN's parseTime and loc matter.
+// Names are compared twice: by the column's collation, which has the index, and byte for byte, since under that collation
+// RAW-2026-06-03, a trailing space and full-width digits are equal to raw-2026-06-03.
+
 const (
-	selectClock      = "SELECT CAST(UTC_TIMESTAMP(6) AS CHAR)"
+	serverMicros     = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
+	selectClock      = "SELECT " + serverMicros
 	selectAutocommit = "SELECT @@SESSION.autocommit"
 	autocommitOn     = "SET SESSION autocommit=1"
 	autocommitOff    = "SET SESSION autocommit=0"
+
+	// The lists of tablespaces. MariaDB's has the names as they are on disk, in the character set that only it knows as filename.
+	selectMariaDBTablespaces = "SELECT CONVERT(CAST(CAST(SUBSTRING_INDEX(NAME, '/', 1) AS BINARY) AS CHAR CHARACTER SET filename) USING utf8mb4)," +
+		" CONVERT(CAST(CAST(SUBSTRING_INDEX(NAME, '/', -1) AS BINARY) AS CHAR CHARACTER SET filename) USING utf8mb4), FILE_SIZE" +
+		" FROM information_schema.INNODB_SYS_TABLESPACES WHERE NAME LIKE '%/%'"
+	selectMySQLTablespaces = "SELECT SUBSTRING_INDEX(NAME, '/', 1), SUBSTRING_INDEX(NAME, '/', -1), FILE_SIZE" +
+		" FROM information_schema.INNODB_TABLESPACES WHERE NAME LIKE '%/%'"
+	selectTableLengths = "SELECT TABLE_NAME, DATA_LENGTH + INDEX_LENGTH FROM information_schema.TABLES" +
+		" WHERE TABLE_SCHEMA=? AND DATA_LENGTH IS NOT NULL"
+	freshTableLengths = "SET SESSION information_schema_stats_expiry=0" // MySQL's are a day old otherwise
+
+	// tableOptions stand behind the columns of each table that is created here.
+	tableOptions = " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci"
+
+	newestMessages = 1000 // how many of the highest ids are looked at for the newest time
 )
 
-// dateTimeText is how the servers write a DATETIME(6).
-const dateTimeText = "2006-01-02 15:04:05.000000"
+// What selectMessageFacts says of a value.
+const (
+	factNewest   = "newest"   // the latest time, in microseconds
+	factHeld     = "held"     // a raw table that a held message needs
+	factDangling = "dangling" // a raw table that messages point at
+)
 
-// parseClock reads what selectClock returns.
-func parseClock(text string) (time.Time, error) {
-	t, err := time.ParseInLocation(dateTimeText, text, time.UTC)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("provisioner: read the server's clock: %w", err)
-	}
-	return t, nil
+func (n names) createDatabase() string {
+	return "CREATE DATABASE IF NOT EXISTS " + n.database + " CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"
 }
+
+func (n names) dropDatabase() string { return "DROP DATABASE IF EXISTS " + n.database }
+
+// createSizes makes the bookkeeping. Its name column tells apart what looks alike, and has one row for each name.
+func (n names) createSizes() string {
+	return createTable(n.sizes, fmt.Sprintf("id int NOT NULL AUTO_INCREMENT, %s varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, %s bigint,"+
+		" PRIMARY KEY (id), UNIQUE KEY on_table_name (%s)", n.sizesTable, n.sizesBytes, n.sizesTable))
+}
+
+func createTable(table, columns string) string {
+	return "CREATE TABLE IF NOT EXISTS " + table + " (" + columns + ")" + tableOptions
+}
+
+func showColumns(table string) string { return "SHOW COLUMNS FROM " + table }
+
+// showTables lists names and kinds. Beside information_schema.TABLES it is five times as fast on MariaDB, and it says
+// when there is no such database.
+func (n names) showTables() string { return "SHOW FULL TABLES FROM " + n.database }
+
+// selectBooks reads the server's clock and the bookkeeping, at least one row.
+func (n names) selectBooks() string {
+	if n.sizes == "" {
+		return selectClock + ", NULL, NULL"
+	}
+	return fmt.Sprintf("SELECT %s, b.%s, CAST(b.%s AS SIGNED) FROM (SELECT 1) AS one LEFT JOIN %s AS b ON TRUE",
+		serverMicros, n.sizesTable, n.sizesBytes, n.sizes)
+}
+
+// selectMessageFacts reads all that an inventory needs of the messages. Its arguments are the names of dangling raw tables to look for.
+func (n names) selectMessageFacts(dangling int) string {
+	facts := []string{fmt.Sprintf("SELECT '%s', CAST(%s AS BINARY) FROM (SELECT %s AS t FROM %s ORDER BY %s DESC LIMIT %d) AS recent WHERE t<>0",
+		factNewest, n.micros("MAX(t)"), n.time, n.messages, n.id, newestMessages)}
+	if n.held != "" {
+		facts = append(facts, fmt.Sprintf("SELECT DISTINCT '%s', CAST(%s AS BINARY) FROM %s WHERE %s<>0 AND %s IS NOT NULL",
+			factHeld, n.rawTable, n.messages, n.held, n.rawTable))
+	}
+	if dangling > 0 {
+		facts = append(facts, fmt.Sprintf("SELECT DISTINCT '%s', CAST(%s AS BINARY) FROM %s %s WHERE %s IN (%s)",
+			factDangling, n.rawTable, n.messages, n.forceIndex, n.rawTable, placeholders(dangling)))
+	}
+	return strings.Join(facts, " UNION ALL ")
+}
+
+// micros turns a value of the message time's kind into microseconds since 1970.
+func (n names) micros(value string) string {
+	if n.timeKind == DateTime {
+		return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', " + value + ")"
+	}
+	return "CAST(" + value + " * 1000000 AS SIGNED)"
+}
+
+// selectPointers reads which raw tables the messages with these ids point at.
+func (n names) selectPointers(ids int) string {
+	return fmt.Sprintf("SELECT DISTINCT CAST(%s AS BINARY) FROM %s WHERE %s IN (%s) AND %s IS NOT NULL",
+		n.rawTable, n.messages, n.id, placeholders(ids), n.rawTable)
+}
+
+// selectMessageBytes adds up the sizes of the messages of each of these raw tables.
+func (n names) selectMessageBytes(tables int) string {
+	return fmt.Sprintf("SELECT CAST(%[1]s AS BINARY), CAST(SUM(CAST(%[2]s AS DECIMAL(30,0))) AS SIGNED) FROM %[3]s %[4]s WHERE %[1]s IN (%[5]s)"+
+		" GROUP BY CAST(%[1]s AS BINARY)", n.rawTable, n.size, n.messages, n.forceIndex, placeholders(tables))
+}
+
+func (n names) whereBooked() string { return " WHERE " + exactly(n.sizesTable) }
+
+// lockBooked reads what is booked for a raw table, and keeps others from booking it until the transaction ends.
+func (n names) lockBooked() string {
+	return "SELECT CAST(" + n.sizesBytes + " AS SIGNED) FROM " + n.sizes + n.whereBooked() + " FOR UPDATE"
+}
+
+func (n names) insertBooked() string {
+	return "INSERT INTO " + n.sizes + " (" + n.sizesTable + ", " + n.sizesBytes + ") VALUES (?, ?)"
+}
+
+func (n names) addBooked() string {
+	return fmt.Sprintf("UPDATE %s SET %[2]s=COALESCE(%[2]s, 0)+?%s", n.sizes, n.sizesBytes, n.whereBooked())
+}
+
+func (n names) setBooked() string {
+	return "UPDATE " + n.sizes + " SET " + n.sizesBytes + "=?" + n.whereBooked()
+}
+
+func (n names) deleteBooked() string { return "DELETE FROM " + n.sizes + n.whereBooked() }
+
+// deleteDoubles leaves the row with the lowest id if it is given the number of the others.
+func (n names) deleteDoubles() string { return n.deleteBooked() + " ORDER BY id DESC LIMIT ?" }
+
+// exactly compares a column with a name; it takes the name twice.
+func exactly(column string) string {
+	return column + "=? AND CAST(" + column + " AS BINARY)=CAST(? AS BINARY)"
+}
+
+func placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
