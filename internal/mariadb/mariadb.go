@@ -49,6 +49,10 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return launch(ctx, p, options)
+}
+
+func launch(ctx context.Context, p program, options Options) (*Server, error) {
 	dir, err := newDirectory()
 	if err != nil {
 		return nil, err
