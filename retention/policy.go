@@ -1,6 +1,11 @@
 package retention
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Policy says what one mail server keeps. A nil limit keeps for ever, so the zero Policy deletes nothing.
 //
@@ -29,4 +34,77 @@ type Hold struct {
 	From   time.Time `json:"from,omitzero"`
 	To     time.Time `json:"to,omitzero"`
 	Reason string    `json:"reason"` // for people
+}
+
+// Validate says what is wrong with the policy: all faults joined, each with its field and value. The error
+// matches [ErrBadPolicy].
+func (p Policy) Validate() error {
+	var faults []error
+	negative := func(field string, value int64, remedy string) {
+		if value < 0 {
+			faults = append(faults, fmt.Errorf("%s is %d: it must not be negative; %s", field, value, remedy))
+		}
+	}
+	if p.RawDays != nil {
+		negative("RawDays", int64(*p.RawDays), "nil keeps for ever")
+	}
+	if p.RawBytes != nil {
+		negative("RawBytes", *p.RawBytes, "nil keeps for ever")
+	}
+	if p.MessageDays != nil {
+		negative("MessageDays", int64(*p.MessageDays), "nil keeps for ever")
+	}
+	negative("MinKeepDays", int64(p.MinKeepDays), "0 means 2")
+	faults = append(faults, checkHolds(p.Holds))
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("%w: %w", ErrBadPolicy, err)
+	}
+	return nil
+}
+
+// checkHolds refuses times that are not midnight UTC, since what days they mean is open: midnight somewhere else
+// would leave a part of the last day without its hold.
+func checkHolds(holds []Hold) error {
+	var faults []error
+	for i, h := range holds {
+		for _, end := range []struct {
+			field string
+			time  time.Time
+		}{{"From", h.From}, {"To", h.To}} {
+			if !end.time.IsZero() && !end.time.Equal(dayOf(end.time).start()) {
+				faults = append(faults, fmt.Errorf("Holds[%d].%s is %s: use midnight UTC of the day", i, end.field, end.time.Format(time.RFC3339Nano)))
+			}
+		}
+		if !h.From.IsZero() && !h.To.IsZero() && h.From.After(h.To) {
+			faults = append(faults, fmt.Errorf("Holds[%d].From is %s, after To, %s: swap them", i, date(h.From), date(h.To)))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// String returns the policy on one line, for people.
+func (p Policy) String() string {
+	parts := []string{"raw mail " + limits(p.RawDays, p.RawBytes), "messages " + limits(p.MessageDays, nil)}
+	parts = append(parts, fmt.Sprintf("newest %s always stay", count(p.keepDays(), "day")))
+	if len(p.Holds) > 0 {
+		parts = append(parts, count(len(p.Holds), "legal hold"))
+	}
+	if p.AllowEmpty {
+		parts = append(parts, "may empty")
+	}
+	return strings.Join(parts, "; ")
+}
+
+func limits(days *int, bytes *int64) string {
+	var l []string
+	if days != nil {
+		l = append(l, count(*days, "day"))
+	}
+	if bytes != nil {
+		l = append(l, size(*bytes))
+	}
+	if l == nil {
+		return "for ever"
+	}
+	return strings.Join(l, " and ")
 }

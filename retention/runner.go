@@ -58,16 +58,6 @@ func RunAll(ctx context.Context, runners iter.Seq[*Runner], parallel int, each f
 	return errUnbuilt
 }
 
-// Validate says what is wrong with the policy: all faults joined, each with its field and value.
-func (p Policy) Validate() error { return errUnbuilt }
-
-// Plan says what goes and what stays. It is pure: no I/O, no clock.
-func (p Policy) Plan(inv Inventory) (Plan, error) { return Plan{}, errUnbuilt }
-
-func (p Policy) String() string { return "" }
-
-func (p Plan) String() string { return "" }
-
 func (r Report) String() string { return "" }
 
 // LogValue returns the report's figures.
