@@ -1,0 +1,149 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mailretention/mailretention/internal/mysqlerr"
+)
+
+const firstPause = 5 * time.Millisecond // between tries; it doubles
+
+// querier is a connection or a transaction on one.
+type querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// session is what the pool's connections have in common.
+type session struct {
+	table      table
+	autocommit bool
+}
+
+// session asks for the session's properties at first use; two callers that do at once find the same.
+func (l *Leases) session(ctx context.Context) (*session, error) {
+	if s := l.known.Load(); s != nil {
+		return s, nil
+	}
+	var database sql.NullString
+	var s session
+	if err := l.db.QueryRowContext(ctx, sessionQuery).Scan(&database, &s.autocommit); err != nil {
+		return nil, l.starved(err)
+	}
+	var err error
+	if s.table, err = qualify(database.String, l.cfg.Table); err != nil {
+		return nil, fmt.Errorf("lease: Table %q: %w", l.cfg.Table, err)
+	}
+	if s.table == "" {
+		return nil, fmt.Errorf("lease: no database is selected: name one in the DSN, or in Table as %q", "database."+l.cfg.Table)
+	}
+	l.known.Store(&s)
+	return &s, nil
+}
+
+// with lends do a connection for as long as it runs. Sessions without autocommit get a transaction around it.
+func (l *Leases) with(ctx context.Context, do func(querier, table) error) error {
+	s, err := l.session(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		conn, err := l.db.Conn(ctx)
+		if err != nil {
+			return l.starved(err)
+		}
+		err = s.run(ctx, conn, do)
+		if err != nil && mysqlerr.Classify(err) == mysqlerr.NotWritable {
+			drop(conn)
+		}
+		_ = conn.Close() // returns it; all it can say is that it is closed
+		if !errors.Is(err, driver.ErrBadConn) {
+			return s.table.explain(err)
+		}
+		// The pool's connection had gone before anything was sent; the next one may be good.
+	}
+}
+
+func (s *session) run(ctx context.Context, conn *sql.Conn, do func(querier, table) error) error {
+	if s.autocommit {
+		return do(conn, s.table)
+	}
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := do(tx, s.table); err != nil {
+		_ = tx.Rollback() // the first error tells more
+		return err
+	}
+	return tx.Commit()
+}
+
+// drop keeps a connection to a server that takes no writes from being used again: after a failover the next
+// one leads elsewhere.
+func drop(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the error is the request
+}
+
+// starved says so when err came of a pool that others have used up.
+func (l *Leases) starved(err error) error {
+	s := l.db.Stats()
+	if errors.Is(err, context.DeadlineExceeded) && s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
+		return fmt.Errorf("lease: the pool was exhausted, all its %d connections are in use: give Leases a pool of its own: %w", s.InUse, err)
+	}
+	return fmt.Errorf("lease: connect: %w", err)
+}
+
+// exec runs a statement that build makes, and returns the rows that it affected and the number in its OK packet.
+func (l *Leases) exec(ctx context.Context, build func(table) string) (affected, number int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.attempt)
+	defer cancel()
+	err = l.with(ctx, func(q querier, t table) error {
+		result, err := q.ExecContext(ctx, build(t))
+		if err != nil {
+			return err
+		}
+		if affected, err = result.RowsAffected(); err != nil || affected != 1 {
+			return err
+		}
+		number, err = result.LastInsertId()
+		return err
+	})
+	return affected, number, err
+}
+
+// retry calls do until it succeeds, fails for good, or ctx ends.
+func (l *Leases) retry(ctx context.Context, do func() error) error {
+	for pause := firstPause; ; pause = min(2*pause, l.poll) {
+		err := do()
+		if !transient(err) {
+			return err
+		}
+		if ended := sleep(ctx, jitter(pause)); ended != nil {
+			return fmt.Errorf("lease: %w; the last try: %w", ended, err)
+		}
+	}
+}
+
+// sleep returns ctx's error if it ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return ctx.Err()
+	}
+}
+
+// jitter returns d less up to a half of it.
+func jitter(d time.Duration) time.Duration {
+	return d - rand.N(d/2+1)
+}
