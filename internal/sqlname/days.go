@@ -1,7 +1,6 @@
 package sqlname
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,21 +11,27 @@ type Days struct {
 	Prefix, Layout string
 }
 
-// Check says what is wrong with the scheme; nil if every day has a name of its own that can be read back.
+// Check says what is wrong with the scheme; nil if every day has one name, which no other day has.
 func (d Days) Check() error {
 	if d.Prefix == "" || d.Layout == "" {
 		return fmt.Errorf("prefix %q and layout %q must both be set, as in %q and %q", d.Prefix, d.Layout, "raw-", "2006-01-02")
 	}
-	probe := time.Date(2023, time.November, 26, 0, 0, 0, 0, time.UTC)
-	for _, next := range []time.Time{probe, probe.AddDate(0, 0, 1), probe.AddDate(0, 1, 0), probe.AddDate(1, 0, 0)} {
-		if day, ok := d.Parse(d.Name(next)); !ok || !day.Equal(next) {
-			return fmt.Errorf("layout %q doesn't tell days apart: use one with year, month and day, such as %q", d.Layout, "2006-01-02")
+	first := time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
+	probes := []time.Time{first.AddDate(100, 0, 0)} // tells a year of two digits
+	for day := first; day.Year() <= 2025; day = day.AddDate(0, 0, 1) {
+		probes = append(probes, day)
+	}
+	for _, day := range probes {
+		name := d.Name(day)
+		if err := Check(name); err != nil {
+			return err
+		}
+		lastMoment := day.AddDate(0, 0, 1).Add(-time.Nanosecond)
+		if parsed, ok := d.Parse(name); !ok || !parsed.Equal(day) || d.Name(lastMoment) != name {
+			return fmt.Errorf("layout %q doesn't give each day one name of its own: use one with the year in four digits, month and day, such as %q", d.Layout, "2006-01-02")
 		}
 	}
-	if strings.ContainsAny(d.Prefix, "\x00") {
-		return errors.New("prefix has U+0000")
-	}
-	return Check(d.Name(probe))
+	return nil
 }
 
 // Name returns the name of the table of t's UTC day.
