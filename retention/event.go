@@ -1,6 +1,10 @@
 package retention
 
-import "time"
+import (
+	"context"
+	"log/slog"
+	"time"
+)
 
 // EventKind says which step of a run an [Event] is.
 type EventKind string
@@ -28,4 +32,43 @@ type Event struct {
 	Took   time.Duration `json:"-"`      // of this step; "took" in JSON, in seconds
 	Err    error         `json:"-"`      // "err" in JSON, as text
 	Report Report        `json:"report"` // so far, by value, read only
+}
+
+// emit tells of a step: to the log, then to OnEvent.
+func (x *run) emit(e Event) {
+	x.report.Took = time.Since(x.began)
+	e.Report = x.report
+	x.log(e)
+	if x.cfg.OnEvent != nil {
+		x.cfg.OnEvent(e)
+	}
+}
+
+func (x *run) log(e Event) {
+	attrs := []slog.Attr{slog.String("mail_server", x.cfg.Name)}
+	switch {
+	case e.Kind == EventFinished:
+		attrs = append(attrs, slog.Any("report", e.Report))
+	case e.Kind == EventPlanned:
+		attrs = append(attrs, slog.Int("drops", len(e.Report.Plan.Drops)), slog.Any("warnings", e.Report.Plan.Warnings))
+	default:
+		attrs = append(attrs, slog.String("table", e.Table), slog.Int64("rows", e.Rows), slog.Duration("took", e.Took))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.Any("err", e.Err))
+	}
+	x.cfg.Logger.LogAttrs(context.Background(), level(e), "retention "+string(e.Kind), attrs...)
+}
+
+// level shows what was deleted or kept as information, and what a person should look at as a warning.
+func level(e Event) slog.Level {
+	switch {
+	case e.Kind == EventBatch || e.Kind == EventDropping:
+		return slog.LevelDebug
+	case e.Kind == EventKept || e.Report.Outcome == OutcomeHeld:
+		return slog.LevelInfo
+	case e.Err != nil || len(e.Report.Plan.Warnings) > 0 && e.Kind == EventPlanned:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
 }

@@ -1,9 +1,6 @@
 package retention
 
-import (
-	"encoding/json"
-	"time"
-)
+import "encoding/json"
 
 // What is written here and not in struct tags: empty lists as [], durations as seconds, errors as text. Nothing
 // reads JSON by hand, so that a decoder can refuse unknown fields at every depth.
@@ -49,8 +46,8 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	r.Tables = list(r.Tables)
 	return json.Marshal(struct {
 		plain
-		Took seconds `json:"took"`
-	}{plain(r), seconds(r.Took)})
+		Took float64 `json:"took"`
+	}{plain(r), r.Took.Seconds()})
 }
 
 // MarshalJSON writes the duration as seconds and the error as text.
@@ -58,9 +55,9 @@ func (t TableReport) MarshalJSON() ([]byte, error) {
 	type plain TableReport
 	return json.Marshal(struct {
 		plain
-		Took seconds `json:"took"`
+		Took float64 `json:"took"`
 		Err  string  `json:"err"`
-	}{plain(t), seconds(t.Took), text(t.Err)})
+	}{plain(t), t.Took.Seconds(), text(t.Err)})
 }
 
 // MarshalJSON writes the duration as seconds and the error as text.
@@ -68,17 +65,13 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	type plain Event
 	return json.Marshal(struct {
 		plain
-		Took seconds `json:"took"`
+		Took float64 `json:"took"`
 		Err  string  `json:"err"`
-	}{plain(e), seconds(e.Took), text(e.Err)})
+	}{plain(e), e.Took.Seconds(), text(e.Err)})
 }
 
 // MarshalText writes the error as its text.
 func (e *TableError) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
-
-type seconds time.Duration
-
-func (s seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
 
 func text(err error) string {
 	if err == nil {

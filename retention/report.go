@@ -1,6 +1,11 @@
 package retention
 
-import "time"
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
 
 // Outcome says how a run ended.
 type Outcome string
@@ -56,4 +61,55 @@ type TableReport struct {
 	Rows     int64         `json:"rows"`     // messages that lost their reference to it
 	Took     time.Duration `json:"-"`        // "took" in JSON, in seconds
 	Err      error         `json:"-"`        // "err" in JSON, as text; nil if dropped
+}
+
+// count returns how many of the tried tables have the verdict.
+func (r Report) count(v Verdict) (n int) {
+	for i := range r.Tables {
+		if r.Tables[i].Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// String returns the report on one line, for people.
+func (r Report) String() string {
+	var did []string
+	say := func(n int64, noun, verb string) {
+		if n > 0 {
+			did = append(did, count(n, noun)+" "+verb)
+		}
+	}
+	say(int64(r.count(VerdictDropped)), "table", "dropped")
+	if r.BytesFreed > 0 {
+		did = append(did, size(r.BytesFreed)+" freed")
+	}
+	say(int64(r.count(VerdictKept)), "table", "kept")
+	say(int64(r.count(VerdictFailed)), "table", "failed")
+	say(r.RowsDetached, "message", "detached")
+	say(r.RowsPruned, "message", "pruned")
+	say(int64(r.Repaired), "place", "repaired")
+	if r.Stopped != "" {
+		did = append(did, "stopped: "+strings.Join(strings.Fields(r.Stopped), " "))
+	}
+	line := fmt.Sprintf("%s: %s after %s", r.Name, strings.ReplaceAll(string(r.Outcome), "_", " "), r.Took.Round(time.Millisecond))
+	return strings.Join(append([]string{line}, did...), ", ")
+}
+
+// LogValue returns the report's figures, without its plan.
+func (r Report) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("name", r.Name),
+		slog.String("outcome", string(r.Outcome)),
+		slog.Duration("took", r.Took),
+		slog.Int("dropped", r.count(VerdictDropped)),
+		slog.Int("kept", r.count(VerdictKept)),
+		slog.Int("failed", r.count(VerdictFailed)),
+		slog.Int("repaired", r.Repaired),
+		slog.Int64("rows_detached", r.RowsDetached),
+		slog.Int64("rows_pruned", r.RowsPruned),
+		slog.Int64("bytes_freed", r.BytesFreed),
+		slog.String("stopped", r.Stopped),
+	)
 }

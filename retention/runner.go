@@ -1,11 +1,18 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"iter"
+	"fmt"
 	"log/slog"
+	"slices"
 	"time"
+)
+
+const (
+	leasePrefix = "retention/"
+	defaultSkew = time.Hour
 )
 
 // Config says what a [Runner] does. Name alone is required.
@@ -13,12 +20,12 @@ type Config struct {
 	Name   string // the mail server's; the lease is "retention/" + Name
 	Policy Policy // the zero Policy deletes nothing
 	// Holds gives more legal holds than the policy's. It is asked for the plan, before each table, before and
-	// during pruning. An error, or a hold that is not valid, protects everything: [ErrRefused].
+	// during pruning, so it should be quick. An error, or a hold that is not valid, protects everything: [ErrRefused].
 	Holds    func(ctx context.Context) ([]Hold, error)
 	Locker   Locker        // nil: safe but wasteful when two run at once
-	MaxDrops int           // most tables one run drops, oldest first; 0: no bound. Messages are pruned all the same
-	MaxSkew  time.Duration // most that the database's clock may differ from the local one; beyond it: [ErrSuspectClock]; 0 means 1 hour
-	OnEvent  func(Event)   // called for each step; it holds up the run while it works
+	MaxDrops int           // most tables one run drops, oldest first; messages are pruned all the same; 0: no bound
+	MaxSkew  time.Duration // database clock against local clock; beyond it: [ErrSuspectClock]; 0 means 1 hour
+	OnEvent  func(Event)   // called for each step; the run waits for it
 	Logger   *slog.Logger  // nil: discard
 }
 
@@ -28,37 +35,91 @@ type Runner struct {
 	cfg   Config
 }
 
-// New checks cfg, so that a bad policy shows at start-up, not at night: the error joins all faults.
+// New checks cfg, so that a bad policy shows at start-up, not at night. The error joins all faults; that of a bad
+// policy matches [ErrBadPolicy].
 func New(store Store, cfg Config) (*Runner, error) {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+	var faults []error
+	if store == nil {
+		faults = append(faults, errors.New("retention: the store is nil: give one, such as a *provisioner.Provisioner"))
 	}
-	return &Runner{store: store, cfg: cfg}, nil
+	if cfg.Name == "" {
+		faults = append(faults, errors.New(`retention: Name is "": give the mail server's name, which names the lease`))
+	}
+	if cfg.MaxDrops < 0 {
+		faults = append(faults, fmt.Errorf("retention: MaxDrops is %d: it must not be negative; 0 means no bound", cfg.MaxDrops))
+	}
+	if cfg.MaxSkew < 0 {
+		faults = append(faults, fmt.Errorf("retention: MaxSkew is %s: it must not be negative; 0 means %s", cfg.MaxSkew, defaultSkew))
+	}
+	if err := errors.Join(append(faults, cfg.Policy.Validate())...); err != nil {
+		return nil, err
+	}
+	return newRunner(store, cfg), nil
 }
 
-var errUnbuilt = errors.New("retention: not built yet")
-
-// Plan is the preview of a run: it reads only and takes no lease.
-func (r *Runner) Plan(ctx context.Context) (Plan, error) { return Plan{}, errUnbuilt }
-
-// Run does one run. The Report is valid beside an error.
-func (r *Runner) Run(ctx context.Context) (Report, error) { return Report{}, errUnbuilt }
+func newRunner(store Store, cfg Config) *Runner {
+	cfg.MaxSkew = cmp.Or(cfg.MaxSkew, defaultSkew)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	return &Runner{store: store, cfg: cfg}
+}
 
 // Run is [New] and [Runner.Run] in one.
 func Run(ctx context.Context, store Store, cfg Config) (Report, error) {
 	r, err := New(store, cfg)
 	if err != nil {
-		return Report{Name: cfg.Name, Outcome: OutcomeFailed}, err
+		return newRun(newRunner(store, cfg)).finish(err), err
 	}
 	return r.Run(ctx)
 }
 
-// RunAll runs many.
-func RunAll(ctx context.Context, runners iter.Seq[*Runner], parallel int, each func(Report, error)) error {
-	return errUnbuilt
+// Plan is the preview of a run: it reads only and takes no lease. Beside an error that matches [ErrRefused] the
+// plan is there to be read, unless the inventory itself failed.
+func (r *Runner) Plan(ctx context.Context) (Plan, error) {
+	inv, skew, err := r.read(ctx)
+	if err != nil {
+		return Plan{}, ended(ctx, err)
+	}
+	plan, err := r.plan(ctx, inv, skew)
+	return plan, ended(ctx, err)
 }
 
-func (r Report) String() string { return "" }
+// read returns the inventory and by how much, at least, the database's clock differs from the local one.
+func (r *Runner) read(ctx context.Context) (inv Inventory, skew time.Duration, err error) {
+	before := time.Now()
+	inv, err = r.store.Inventory(ctx)
+	if err != nil {
+		return Inventory{}, 0, fmt.Errorf("retention: inventory: %w", err)
+	}
+	after := time.Now()
+	switch {
+	case inv.Now.Before(before):
+		skew = before.Sub(inv.Now)
+	case inv.Now.After(after):
+		skew = inv.Now.Sub(after)
+	}
+	return inv, skew, nil
+}
 
-// LogValue returns the report's figures.
-func (r Report) LogValue() slog.Value { return slog.Value{} }
+func (r *Runner) plan(ctx context.Context, inv Inventory, skew time.Duration) (Plan, error) {
+	var suspect error
+	if skew > r.cfg.MaxSkew {
+		suspect = fmt.Errorf("%w: the database's and the local one differ by %s", ErrSuspectClock, skew.Round(time.Millisecond))
+	}
+	policy := r.cfg.Policy
+	holds, unreadable := r.holds(ctx)
+	policy.Holds = slices.Concat(policy.Holds, holds)
+	plan, refused := policy.Plan(inv)
+	return plan, errors.Join(suspect, unreadable, refused)
+}
+
+// holds asks for more holds. Beside an error it returns one over all days, so that a plan made with it drops nothing.
+func (r *Runner) holds(ctx context.Context) ([]Hold, error) {
+	if r.cfg.Holds == nil {
+		return nil, nil
+	}
+	holds, err := r.cfg.Holds(ctx)
+	if err = cmp.Or(err, checkHolds(holds)); err != nil {
+		return []Hold{{Reason: "the legal holds can't be read"}}, fmt.Errorf("%w: legal holds: %w", ErrRefused, err)
+	}
+	return holds, nil
+}
