@@ -1,0 +1,129 @@
+package provisioner
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mailretention/mailretention/internal/mysqlerr"
+	"github.com/mailretention/mailretention/retention"
+)
+
+const (
+	minBatch      = 100
+	maxBatch      = 20_000
+	batchGrowth   = 4           // most by which the next batch is larger
+	batchLockWait = time.Second // a batch that meets a lock lets go of its own and comes back
+
+	maxRetries = 10 // of a batch that lost a deadlock or met a lock, one after another
+	maxLost    = 3  // of a batch whose connection broke
+	firstDelay = 10 * time.Millisecond
+	maxDelay   = time.Second
+)
+
+// errDecideAgain says that the rows are not what the batch was decided on. It was rolled back.
+var errDecideAgain = errors.New("provisioner: rows changed since they were read")
+
+// batches runs the transactions of one call: it sizes them by time, retries them, and waits between them.
+type batches struct {
+	p         *Provisioner
+	progress  func(rows int64) error
+	pending   pending
+	isolation sql.IsolationLevel
+	rows      int   // how many the next batch should have
+	first     int64 // id of the batch at hand
+	failures  int   // of the batch at hand
+}
+
+func (p *Provisioner) newBatches(progress func(rows int64) error) *batches {
+	return &batches{p: p, progress: progress, pending: pending{ask: p.cfg.Pending}, isolation: sql.LevelReadCommitted, rows: minBatch}
+}
+
+// ready waits until a batch may begin, and then makes sure that it is known which messages are pending.
+func (b *batches) ready(ctx context.Context) error {
+	if throttle := b.p.cfg.Throttle; throttle != nil {
+		if err := throttle(ctx); err != nil {
+			return fmt.Errorf("provisioner: throttle: %w", err)
+		}
+	}
+	return b.pending.refresh(ctx)
+}
+
+// begin says with which id the next batch begins. As long as that changes there is progress, if only by others at the same work.
+func (b *batches) begin(id int64) {
+	if id != b.first {
+		b.first, b.failures = id, 0
+	}
+}
+
+// run runs fn, which returns how many rows it changed or removed, as one batch. If it returns errDecideAgain the caller
+// reads the rows anew: the batch has come to nothing, or its commit is unknown.
+func (b *batches) run(ctx context.Context, fn func(*sql.Tx) (rows int64, err error)) error {
+	start := time.Now()
+	var rows int64
+	err := b.p.transact(ctx, b.isolation, func(tx *sql.Tx) (err error) {
+		rows, err = fn(tx)
+		return err
+	})
+	if err != nil {
+		return b.retry(ctx, err)
+	}
+	took := time.Since(start)
+	b.failures = 0
+	b.rows = nextBatch(b.rows, took, b.p.cfg.BatchTime)
+	if b.progress != nil {
+		if err := b.progress(rows); err != nil {
+			return err
+		}
+	}
+	return sleep(ctx, time.Duration(float64(took)*b.p.cfg.Pause))
+}
+
+// retry returns errDecideAgain, after a while, if the batch that failed with err may be tried again, else err.
+func (b *batches) retry(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, retention.ErrStop) {
+		return err
+	}
+	limit := 0
+	switch class := mysqlerr.Classify(err); {
+	case errors.Is(err, errDecideAgain), class == mysqlerr.Retry, class == mysqlerr.Busy:
+		limit = maxRetries
+	case class == mysqlerr.Ambiguous:
+		limit = maxLost
+	case mysqlerr.Is(err, mysqlerr.BinlogStatementOnly) && b.isolation == sql.LevelReadCommitted:
+		b.isolation = sql.LevelRepeatableRead
+		return errDecideAgain
+	}
+	if b.failures++; b.failures > limit {
+		return err
+	}
+	delay := min(firstDelay<<(b.failures-1), maxDelay)
+	if err := sleep(ctx, delay/2+rand.N(delay)); err != nil {
+		return err
+	}
+	return errDecideAgain
+}
+
+// nextBatch returns how many rows take about target, when rows took took.
+func nextBatch(rows int, took, target time.Duration) int {
+	fit := float64(rows) * float64(target) / float64(max(took, 1))
+	return int(max(minBatch, min(fit, float64(rows*batchGrowth), maxBatch)))
+}
+
+// sleep waits for d, or until ctx ends: then it returns its error.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,52 @@
+package provisioner
+
+import (
+	"context"
+	"database/sql"
+)
+
+// clear takes away the references to a table of messages that meet the condition and aren't pending, and returns whether any is left.
+// It goes through them again until there is nothing to do: a writer may have added one behind.
+func (b *batches) clear(ctx context.Context, table, condition string) (left bool, err error) {
+	n := b.p.names
+	if n.rawTable == "" {
+		return false, nil
+	}
+	for {
+		left = false
+		last, err := b.walk(ctx, 0, step{
+			find: func(ctx context.Context, after int64, limit int) ([]row, error) {
+				rows, err := b.p.readRows(ctx, n.selectReferences(condition, after, limit), table, table)
+				left = left || len(rows) > 0
+				return rows, err
+			},
+			apply: func(ctx context.Context, tx *sql.Tx, s selection) (int64, error) {
+				rows, err := affected(tx.ExecContext(ctx, n.clearReferences(condition, s.spans), table, table))
+				if rows > s.goes { // one between the ids, which may be pending
+					return 0, errDecideAgain
+				}
+				return rows, err
+			},
+			gap: maxGap,
+		})
+		if err != nil || last == 0 {
+			return left, err
+		}
+	}
+}
+
+// clearGone takes away all references to a table that is gone: pending and held messages have lost their mail, too.
+func (p *Provisioner) clearGone(ctx context.Context, table string, progress func(rows int64) error) error {
+	b := p.newBatches(progress)
+	b.pending = pending{}
+	_, err := b.clear(ctx, table, anybody)
+	return err
+}
+
+// affected returns how many rows a statement changed.
+func affected(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}

@@ -1,0 +1,97 @@
+package provisioner
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/mailretention/mailretention/retention"
+)
+
+// PruneMessages deletes the messages that cut says and what belongs to them, but for pending and held ones: see [retention.Store].
+// Each is judged by its own time; one without a time stays. They are looked for in the order of their ids, up to where the next are
+// too young; what is old behind these is found by Schema.Messages.Probe, and without one by going on to the last.
+// What was deleted before an error stays deleted.
+func (p *Provisioner) PruneMessages(ctx context.Context, cut retention.Cut, progress func(rows int64) error) error {
+	if p.names.messages == "" {
+		return nil
+	}
+	r := prune{batches: p.newBatches(progress), old: p.names.isOld(cut.Before), goes: p.names.mayGo(cut)}
+	if err := r.all(ctx); err != nil {
+		return fmt.Errorf("provisioner: prune the messages of %q: %w", p.cfg.Database, err)
+	}
+	return nil
+}
+
+// prune is one call of PruneMessages.
+type prune struct {
+	*batches
+	old, goes string // conditions of a message
+}
+
+func (r prune) all(ctx context.Context) error {
+	probe := r.p.cfg.Schema.Messages.Probe
+	find := r.find
+	if probe != "" {
+		find = r.findUntilYoung
+	}
+	last, err := r.walk(ctx, 0, step{find: find, apply: r.delete, gap: maxGap})
+	if err == nil && probe != "" {
+		err = r.rest(ctx, last)
+	}
+	if err != nil || last == 0 {
+		return err
+	}
+	return r.orphans(ctx, last)
+}
+
+// find reads the next messages, whatever becomes of them.
+func (r prune) find(ctx context.Context, after int64, limit int) ([]row, error) {
+	return r.p.readRows(ctx, r.p.names.selectFates(r.goes, r.old, after, limit))
+}
+
+// findUntilYoung reads the next messages unless all of them are too young.
+func (r prune) findUntilYoung(ctx context.Context, after int64, limit int) ([]row, error) {
+	rows, err := r.find(ctx, after, limit)
+	for _, found := range rows {
+		if found.fate != stays {
+			return rows, err
+		}
+	}
+	return nil, err
+}
+
+// delete deletes the selected messages, after what belongs to them.
+func (r prune) delete(ctx context.Context, tx *sql.Tx, s selection) (rows int64, err error) {
+	for _, child := range r.p.names.children {
+		if _, err := tx.ExecContext(ctx, child.delete(s.spans)); err != nil {
+			return 0, err
+		}
+	}
+	rows, err = affected(tx.ExecContext(ctx, r.p.names.deleteMessages(r.goes, s.spans)))
+	if err != nil {
+		return 0, err
+	}
+	if rows != s.goes { // one of them may be held by now, and must keep its children
+		return 0, errDecideAgain
+	}
+	if len(r.p.names.children) > 0 && !s.gapless() {
+		return rows, r.mustBeNone(ctx, tx, s.spans)
+	}
+	return rows, nil
+}
+
+// mustBeNone makes sure that there is no message in spans where children were deleted: one may have come between the known ids,
+// and its writer may not have committed yet.
+func (r prune) mustBeNone(ctx context.Context, tx *sql.Tx, spans []span) error {
+	var id int64
+	err := tx.QueryRowContext(ctx, r.p.names.lockMessages(spans)).Scan(&id)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err == nil:
+		return errDecideAgain
+	}
+	return err
+}

@@ -1,0 +1,159 @@
+package provisioner
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mailretention/mailretention/internal/sqlname"
+	"github.com/mailretention/mailretention/retention"
+)
+
+// A lockKind is the session variable that bounds how long the server lets a statement wait for others.
+type lockKind string
+
+const (
+	rowLocks   lockKind = "innodb_lock_wait_timeout"
+	tableLocks lockKind = "lock_wait_timeout" // MySQL's default is a year
+)
+
+func setLockWait(kind lockKind, bound time.Duration) string {
+	seconds := int64((bound + time.Second - 1) / time.Second)
+	return fmt.Sprintf("SET @mailretention_wait=@@SESSION.%[1]s, SESSION %[1]s=%[2]d", kind, seconds)
+}
+
+func resetLockWait(kind lockKind) string {
+	return fmt.Sprintf("SET SESSION %s=@mailretention_wait", kind)
+}
+
+// selectKind reads the server's clock and what the name given is: NULL for nothing, or nothing that the account may see.
+func selectKind() string {
+	return "SELECT " + serverMicros + ", (SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA=? AND " + exactly("TABLE_NAME") + ")"
+}
+
+func dropTable(table string) string { return "DROP TABLE IF EXISTS " + table }
+
+// selectLastLook reads the connection's id and whether any message points at a table.
+func (n names) selectLastLook() string {
+	if n.rawTable == "" {
+		return "SELECT CONNECTION_ID(), FALSE"
+	}
+	return "SELECT CONNECTION_ID(), EXISTS (SELECT 1 FROM " + n.messages + " " + n.forceIndex + " WHERE " + exactly(n.rawTable) + ")"
+}
+
+func killQuery(connection uint64) string { return "KILL QUERY " + sqlname.Uint(connection) }
+
+// where is the condition that a column is in one of spans.
+func where(column string, spans []span) string {
+	var ranges, single []string
+	for _, s := range spans {
+		if s.first == s.last {
+			single = append(single, sqlname.Int(s.first))
+		} else {
+			ranges = append(ranges, column+" BETWEEN "+sqlname.Int(s.first)+" AND "+sqlname.Int(s.last))
+		}
+	}
+	if len(single) > 0 {
+		ranges = append(ranges, column+" IN ("+strings.Join(single, ",")+")")
+	}
+	return "(" + strings.Join(ranges, " OR ") + ")"
+}
+
+// fates reads the fate of a row of which these conditions say what becomes of it.
+func fates(goesIf, protectedIf string) string {
+	return fmt.Sprintf("CASE WHEN %s THEN %d WHEN %s THEN %d ELSE %d END", goesIf, goes, protectedIf, protected, stays)
+}
+
+// anybody is a condition that all rows meet.
+const anybody = "TRUE"
+
+// unheld is the condition that a message isn't held.
+func (n names) unheld() string {
+	if n.held == "" {
+		return anybody
+	}
+	return "COALESCE(" + n.held + ",0)=0"
+}
+
+// selectReferences reads the messages above an id that point at a table: those that meet the condition go.
+// Without ORDER BY, which would sort them all: the index has them in the order of ids.
+func (n names) selectReferences(condition string, after int64, limit int) string {
+	return fmt.Sprintf("SELECT %s, %s FROM %s %s WHERE %s AND %s>%d LIMIT %d",
+		n.id, fates(condition, anybody), n.messages, n.forceIndex, exactly(n.rawTable), n.id, after, limit)
+}
+
+// clearReferences takes from the messages that point at a table, and meet the condition, all that says where their mail is.
+func (n names) clearReferences(condition string, spans []span) string {
+	return fmt.Sprintf("UPDATE %s FORCE INDEX (PRIMARY) SET %s=NULL WHERE %s AND %s AND %s",
+		n.messages, strings.Join(n.clear, "=NULL, "), where(n.id, spans), exactly(n.rawTable), condition)
+}
+
+// isOld is the condition that a message has a time, and one before t.
+func (n names) isOld(t time.Time) string {
+	none := "0"
+	if n.timeKind == DateTime {
+		none = "'1000-01-01'" // the first that the servers promise to hold
+	}
+	return n.time + ">" + none + " AND " + n.time + "<" + n.instant(t)
+}
+
+// mayGo is the condition that cut takes a message.
+func (n names) mayGo(cut retention.Cut) string {
+	all := []string{n.isOld(cut.Before), n.unheld()}
+	for _, hold := range cut.Except {
+		all = append(all, n.outside(hold))
+	}
+	return strings.Join(all, " AND ")
+}
+
+// outside is the condition that a message is of no day that hold has. An index can pass over these days by it.
+func (n names) outside(hold retention.Hold) string {
+	either := []string{"FALSE"}
+	if !hold.From.IsZero() {
+		either = append(either, n.time+"<"+n.instant(hold.From))
+	}
+	if !hold.To.IsZero() {
+		either = append(either, n.time+">="+n.instant(hold.To.AddDate(0, 0, 1)))
+	}
+	return "(" + strings.Join(either, " OR ") + ")"
+}
+
+// instant is t as a literal of the kind that messages have.
+func (n names) instant(t time.Time) string {
+	if n.timeKind == DateTime {
+		return "'" + t.UTC().Format("2006-01-02 15:04:05.000000") + "'"
+	}
+	return sqlname.Int(t.Unix()) + t.UTC().Format(".000000")
+}
+
+// selectFates reads the messages above an id, with their fates.
+func (n names) selectFates(goesIf, protectedIf string, after int64, limit int) string {
+	return fmt.Sprintf("SELECT %[1]s, %[2]s FROM %[3]s FORCE INDEX (PRIMARY) WHERE %[1]s>%[4]d ORDER BY %[1]s LIMIT %[5]d",
+		n.id, fates(goesIf, protectedIf), n.messages, after, limit)
+}
+
+// selectOld reads messages above an id that go, in any order: the probe leads to an index, ORDER BY would sort them all.
+func (n names) selectOld(probe, goesIf string, after int64, limit int) string {
+	return fmt.Sprintf("SELECT %[1]s, %[2]d FROM %[3]s WHERE (%[4]s) AND %[5]s AND %[1]s>%[6]d LIMIT %[7]d",
+		n.id, goes, n.messages, probe, goesIf, after, limit)
+}
+
+// lockMessages reads one message of the spans, after it has waited for all that aren't committed yet.
+func (n names) lockMessages(spans []span) string {
+	return fmt.Sprintf("SELECT %[1]s FROM %[2]s FORCE INDEX (PRIMARY) WHERE %[3]s LIMIT 1 FOR UPDATE", n.id, n.messages, where(n.id, spans))
+}
+
+func (n names) deleteMessages(goesIf string, spans []span) string {
+	return "DELETE FROM " + n.messages + " WHERE " + where(n.id, spans) + " AND " + goesIf
+}
+
+func (n childNames) delete(spans []span) string {
+	return "DELETE FROM " + n.table + " WHERE " + where(n.messageID, spans)
+}
+
+// selectOrphans reads the ids above after, up to last, that a child has and no message.
+func (n names) selectOrphans(child childNames, after, last int64, limit int) string {
+	return fmt.Sprintf("SELECT DISTINCT c.%[1]s, %[2]d FROM %[3]s AS c LEFT JOIN %[4]s AS m ON m.%[5]s=c.%[1]s"+
+		" WHERE c.%[1]s>%[6]d AND c.%[1]s<=%[7]d AND m.%[5]s IS NULL ORDER BY c.%[1]s LIMIT %[8]d",
+		child.messageID, goes, child.table, n.messages, n.id, after, last, limit)
+}

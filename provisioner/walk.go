@@ -1,0 +1,130 @@
+package provisioner
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// fate says what becomes of a row.
+type fate int
+
+const (
+	stays     fate = iota
+	protected      // a rule would take it, but a hold protects it
+	goes
+)
+
+// row is a row found by its id.
+type row struct {
+	id   int64
+	fate fate
+}
+
+const (
+	readAhead = 4   // batches of rows that one reading finds
+	maxSpans  = 500 // of a batch: long lists are slow, and from 1,000 on MariaDB makes a table of them
+	maxGap    = 16  // between two ids of one span: what lies between is looked at, too
+)
+
+// span is a range of ids, both ends included.
+type span struct{ first, last int64 }
+
+// selection is what a batch takes.
+type selection struct {
+	spans []span
+	goes  int64 // how many rows of the spans are known to go
+	used  int   // how many rows were looked at for it
+}
+
+// gapless reports whether the spans have no room for a row that wasn't known.
+func (s selection) gapless() bool {
+	ids := int64(0)
+	for _, span := range s.spans {
+		ids += span.last - span.first + 1
+	}
+	return ids == s.goes
+}
+
+// step says how a walk finds rows, and what it does with those that go.
+type step struct {
+	find  func(ctx context.Context, after int64, limit int) ([]row, error) // above the id after, ascending; none: the walk ends
+	apply func(ctx context.Context, tx *sql.Tx, s selection) (rows int64, err error)
+	gap   int64 // most between two ids of one span
+}
+
+// walk applies s, batch by batch, to all rows above the id after that go and aren't pending, and returns the highest id that went.
+func (b *batches) walk(ctx context.Context, after int64, s step) (last int64, err error) {
+	for {
+		rows, err := s.find(ctx, after, readAhead*b.rows)
+		if err != nil || len(rows) == 0 {
+			return last, err
+		}
+		for len(rows) > 0 {
+			if err := b.ready(ctx); err != nil {
+				return last, err
+			}
+			chosen := b.choose(rows, s.gap)
+			if chosen.goes > 0 {
+				err := b.run(ctx, func(tx *sql.Tx) (int64, error) { return s.apply(ctx, tx, chosen) })
+				if errors.Is(err, errDecideAgain) {
+					break
+				}
+				if err != nil {
+					return last, err
+				}
+				last = chosen.spans[len(chosen.spans)-1].last
+			}
+			after = rows[chosen.used-1].id
+			rows = rows[chosen.used:]
+		}
+	}
+}
+
+// choose selects the next batch from the beginning of rows. No span covers a row that stays or is pending.
+func (b *batches) choose(rows []row, gap int64) (s selection) {
+	open := false
+	for _, r := range rows {
+		last := len(s.spans) - 1
+		switch {
+		case r.fate != goes || b.pending.has(r.id):
+			open = false
+			s.used++
+			continue
+		case last < 0:
+			b.begin(r.id)
+		case s.goes == int64(b.rows) || last == maxSpans-1:
+			return s
+		}
+		// A range also locks the row behind it: after a failure, when that may be the one that is locked, each id stands alone.
+		if open && r.id-s.spans[last].last <= gap && b.failures == 0 {
+			s.spans[last].last = r.id
+		} else {
+			s.spans = append(s.spans, span{r.id, r.id})
+		}
+		open = true
+		s.goes++
+		s.used++
+	}
+	return s
+}
+
+// readRows reads ids and fates.
+func (p *Provisioner) readRows(ctx context.Context, query string, args ...any) (found []row, err error) {
+	err = p.conn(ctx, func(c *sql.Conn) error {
+		rows, err := c.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var r row
+			if err := rows.Scan(&r.id, &r.fate); err != nil {
+				return err
+			}
+			found = append(found, r)
+		}
+		return rows.Err()
+	})
+	return found, err
+}
