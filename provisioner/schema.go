@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/mailretention/mailretention/internal/sqlname"
@@ -170,4 +171,12 @@ func checkOptional(name string) error {
 		return nil
 	}
 	return sqlname.Check(name)
+}
+
+// names reports whether a table is one that s names.
+func (s Schema) names(table string) bool {
+	named := func(name string) bool { return name == table }
+	return named(s.Sizes.Name) || named(s.Messages.Name) ||
+		slices.ContainsFunc(s.Children, func(c ChildTable) bool { return named(c.Name) }) ||
+		slices.ContainsFunc(s.Base, func(b BaseTable) bool { return named(b.Name) })
 }

@@ -1,0 +1,94 @@
+package provisioner
+
+import (
+	"database/sql"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/mailretention/mailretention/retention"
+)
+
+const (
+	settledAfter = 2   // days: what is younger may be in the middle of being made or written
+	danglingDays = 400 // how far back dangling pointers are looked for
+)
+
+// settledBefore returns the midnight before which bookkeeping, tables and pointers must agree.
+func settledBefore(now time.Time) time.Time {
+	return midnight(now).AddDate(0, 0, -settledAfter)
+}
+
+// absentDays are the tables that aren't there of the days for which dangling pointers are looked for.
+func (p *Provisioner) absentDays(v view) []string {
+	var names []string
+	limit := settledBefore(v.now)
+	for back := 1; back <= danglingDays; back++ {
+		name := p.days.Name(limit.AddDate(0, 0, -back))
+		if v.kinds[name] == "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// drift lists where bookkeeping, tables and pointers disagree. A name that is a view's has neither a table nor none: it is left alone.
+func (p *Provisioner) drift(v view) []retention.Drift {
+	var list []retention.Drift
+	add := func(table string, kind retention.DriftKind) {
+		list = append(list, retention.Drift{Table: table, Kind: kind, Bytes: claimed(v.booked[table])})
+	}
+	settled := func(table string) bool {
+		day, _ := p.days.Parse(table)
+		return day.Before(settledBefore(v.now))
+	}
+	for _, table := range slices.Sorted(slices.Values(v.dangling)) {
+		add(table, retention.DriftDangling)
+	}
+	if p.names.sizes == "" {
+		return list
+	}
+	for _, table := range slices.Sorted(maps.Keys(v.booked)) {
+		if v.kinds[table] == "" && settled(table) {
+			add(table, retention.DriftOrphan)
+		}
+	}
+	for _, table := range slices.Sorted(maps.Keys(v.days)) {
+		rows := v.booked[table]
+		switch {
+		case !settled(table):
+		case len(rows) > 1:
+			add(table, retention.DriftDouble)
+		case len(rows) == 0 || !usable(rows[0]):
+			add(table, retention.DriftMissing)
+		}
+	}
+	return list
+}
+
+// usable reports whether a booked size can be one: NULL and what is below zero can't.
+func usable(bytes sql.NullInt64) bool { return bytes.Valid && bytes.Int64 >= 0 }
+
+// agreed returns the size that all rows of a table have; false if there is none or they differ.
+func agreed(rows []sql.NullInt64) (bytes int64, ok bool) {
+	if len(rows) == 0 || !usable(rows[0]) {
+		return 0, false
+	}
+	for _, row := range rows {
+		if row != rows[0] {
+			return 0, false
+		}
+	}
+	return rows[0].Int64, true
+}
+
+// claimed adds up what the rows of a table claim, as far as a number goes.
+func claimed(rows []sql.NullInt64) (bytes int64) {
+	for _, row := range rows {
+		if usable(row) {
+			bytes += min(row.Int64, math.MaxInt64-bytes)
+		}
+	}
+	return bytes
+}

@@ -1,0 +1,52 @@
+package provisioner
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// Provision makes the database, the bookkeeping and the base tables where they are missing. It changes nothing that is there, and drops
+// nothing. It may be repeated, and called by several at once. A table that is there in a shape that can't be used is [ErrSchemaMismatch].
+//
+// The bookkeeping that it makes has a unique key on the raw table's name; an existing one is used without.
+func (p *Provisioner) Provision(ctx context.Context) error {
+	statements := []string{p.names.createDatabase()}
+	if p.names.sizes != "" {
+		statements = append(statements, p.names.createSizes())
+	}
+	for _, base := range p.cfg.Schema.Base {
+		statements = append(statements, createTable(p.Ident(base.Name), base.Columns))
+	}
+	for _, statement := range statements {
+		if err := p.define(ctx, statement); err != nil {
+			return fmt.Errorf("provisioner: provision %q: %w", p.cfg.Database, err)
+		}
+	}
+	for _, s := range p.cfg.Schema.shapes() {
+		if err := p.compare(ctx, s); err != nil {
+			return fmt.Errorf("provisioner: provision %q: %w", p.cfg.Database, err)
+		}
+	}
+	return nil
+}
+
+// DropDatabase drops the message database with all that is in it. So that it can't be the wrong one, name must be the configured one.
+// A database that is gone already is no error.
+func (p *Provisioner) DropDatabase(ctx context.Context, name string) error {
+	if name != p.cfg.Database {
+		return fmt.Errorf("provisioner: drop database %q: this is the Provisioner of %q", name, p.cfg.Database)
+	}
+	if err := p.define(ctx, p.names.dropDatabase()); err != nil {
+		return fmt.Errorf("provisioner: drop database %q: %w", name, err)
+	}
+	return nil
+}
+
+// define runs a statement that creates or drops something, and waits for others to leave it no longer than LockWait.
+func (p *Provisioner) define(ctx context.Context, statement string) error {
+	return p.waiting(ctx, tableLocks, p.cfg.LockWait, func(c *sql.Conn) error {
+		_, err := c.ExecContext(ctx, statement)
+		return explain(err)
+	})
+}

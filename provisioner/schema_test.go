@@ -1,0 +1,117 @@
+package provisioner_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mailretention/mailretention/provisioner"
+	"github.com/mailretention/mailretention/retention"
+)
+
+// otherSchema is another mail system's: other names, BIGINT ids, DATETIME(6) times, an upper-case prefix, a layout without dashes.
+func otherSchema() provisioner.Schema {
+	return provisioner.Schema{
+		RawPrefix:  "MAIL_",
+		RawLayout:  "20060102",
+		RawColumns: "`mail id` bigint unsigned NOT NULL, body longblob, checksum binary(20) COMMENT 'SHA-1, of (body)', PRIMARY KEY (`mail id`), KEY (checksum)",
+		Sizes:      provisioner.SizesTable{Name: "mail_volumes", Table: "volume", Bytes: "octets"},
+		Messages: provisioner.MessagesTable{
+			Name: "mails", ID: "mail id", Time: "received_at", TimeKind: provisioner.DateTime,
+			RawTable: "volume", Size: "octets", Held: "on_hold", Clear: []string{"volume", "position"},
+		},
+		Children: []provisioner.ChildTable{{Name: "events", MessageID: "mail"}},
+		Base: []provisioner.BaseTable{
+			{Name: "mails", Columns: "`mail id` bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, received_at datetime(6), volume varchar(64), position int," +
+				" octets bigint unsigned, on_hold bool, KEY (volume), KEY (on_hold)"},
+			{Name: "events", Columns: "id bigint AUTO_INCREMENT PRIMARY KEY, mail bigint unsigned, KEY (mail)"},
+		},
+	}
+}
+
+func TestOtherSchema(t *testing.T) {
+	var ids []int64
+	s := provisioned(t, provisioner.Config{Schema: otherSchema(), Pending: func(context.Context) ([]int64, error) { return ids, nil }}, "time_zone='+05:30'")
+	day := func(ago int) string { return "MAIL_" + s.today.AddDate(0, 0, -ago).Format("20060102") }
+	add := func(id int64, ago int, octets int64, hold bool) {
+		received := s.today.AddDate(0, 0, -ago).Add(13*time.Hour + 123456*time.Microsecond)
+		s.exec("INSERT INTO "+s.Ident("mails")+" VALUES (?, ?, ?, 1, ?, ?)", id, received.Format("2006-01-02 15:04:05.000000"), day(ago), octets, hold)
+	}
+	s.exec("INSERT INTO " + s.Ident("mails") + " (received_at) VALUES (NULL)")
+
+	table, err := s.EnsureDay(t.Context(), s.today)
+	require.NoError(t, err)
+	require.Equal(t, day(0), table)
+	require.NoError(t, s.InsertInto(t.Context(), s.today.AddDate(0, 0, 1), func(ctx context.Context, table string) (int64, error) {
+		_, err := s.db.ExecContext(ctx, "INSERT INTO "+s.Ident(table)+" VALUES (1, 'abc', '')")
+		return 3, err
+	}))
+	for _, ago := range []int{5, 6, 7} {
+		s.exec("CREATE TABLE " + s.Ident(day(ago)) + " (" + otherSchema().RawColumns + ")")
+		add(int64(1000000000000+ago), ago, 100, ago == 6)
+	}
+	ids = []int64{1000000000007}
+	add(9, 9, 1, false)
+
+	inv := s.inventory()
+	require.Empty(t, inv.Ignored, "a table that the schema names is not taken for a raw table's bad name")
+	require.Equal(t, s.today.AddDate(0, 0, -5).Add(13*time.Hour+123456*time.Microsecond), inv.Newest)
+	tables := byName(inv)
+	require.Len(t, tables, 5)
+	require.EqualValues(t, 3, tables[day(-1)].Bytes)
+	require.EqualValues(t, 100, tables[day(5)].Bytes)
+	require.Empty(t, tables[day(5)].InUse)
+	require.NotEmpty(t, tables[day(6)].InUse)
+	require.NotEmpty(t, tables[day(7)].InUse)
+	require.Equal(t, []retention.Drift{
+		{Table: day(9), Kind: retention.DriftDangling},
+		{Table: day(7), Kind: retention.DriftMissing}, {Table: day(6), Kind: retention.DriftMissing}, {Table: day(5), Kind: retention.DriftMissing},
+	}, inv.Drift)
+	s.reconcile(4)
+	require.Equal(t, []string{"2"}, s.column("SELECT COUNT(*) FROM "+s.Ident("mails")+" WHERE volume IS NULL AND position IS NULL"))
+}
+
+func TestSchemaWithoutBookkeeping(t *testing.T) {
+	schema := otherSchema()
+	schema.Sizes = provisioner.SizesTable{}
+	s := provisioned(t, provisioner.Config{Schema: schema})
+	table, err := s.EnsureDay(t.Context(), s.today)
+	require.NoError(t, err)
+	require.NoError(t, s.InsertInto(t.Context(), s.today, func(context.Context, string) (int64, error) { return 5, nil }))
+	s.exec("INSERT INTO " + s.Ident("mails") + " (volume) VALUES ('MAIL_" + s.today.AddDate(0, 0, -9).Format("20060102") + "')")
+	inv := s.inventory()
+	require.Equal(t, table, inv.Tables[0].Name)
+	require.True(t, inv.Tables[0].SizeKnown)
+	require.GreaterOrEqual(t, inv.Tables[0].Bytes, int64(pageSize))
+	s.reconcile(1)
+}
+
+func TestSchemaWithoutMessages(t *testing.T) {
+	schema := otherSchema()
+	schema.Messages, schema.Children, schema.Base = provisioner.MessagesTable{}, nil, nil
+	s := provisioned(t, provisioner.Config{Schema: schema})
+	require.NoError(t, s.InsertInto(t.Context(), s.today, func(ctx context.Context, table string) (int64, error) {
+		_, err := s.db.ExecContext(ctx, "INSERT INTO "+s.Ident(table)+" VALUES (1, 'abc', '')")
+		return 3, err
+	}))
+	orphan := "MAIL_" + s.today.AddDate(0, 0, -9).Format("20060102")
+	s.exec("INSERT INTO "+s.Ident("mail_volumes")+" (volume, octets) VALUES (?, 7)", orphan)
+	inv := s.inventory()
+	require.EqualValues(t, 3, inv.Tables[0].Bytes)
+	require.Zero(t, inv.Newest)
+	require.Equal(t, []retention.Drift{{Table: orphan, Kind: retention.DriftOrphan, Bytes: 7}}, inv.Drift)
+	s.reconcile(1)
+}
+
+func TestSchemaOfRawTablesAlone(t *testing.T) {
+	schema := provisioner.Schema{RawPrefix: "m", RawLayout: "2006_01_02", RawColumns: "body longblob"}
+	s := provisioned(t, provisioner.Config{Schema: schema})
+	table, err := s.EnsureDay(t.Context(), s.today)
+	require.NoError(t, err)
+	inv := s.inventory()
+	require.Equal(t, []string{table}, tableNames(inv))
+	require.True(t, inv.Tables[0].SizeKnown)
+	s.reconcile(0)
+}

@@ -1,0 +1,82 @@
+package provisioner_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mailretention/mailretention/internal/mysqltest"
+	"github.com/mailretention/mailretention/provisioner"
+	"github.com/mailretention/mailretention/retention"
+)
+
+// Nothing depends on the DSN: each method does the same whatever the session is set to.
+func TestSessionOddities(t *testing.T) {
+	isolation := "transaction_isolation='SERIALIZABLE'"
+	timeout := "max_execution_time=10000"
+	if mysqltest.IsMariaDB(t) {
+		isolation, timeout = "tx_isolation='SERIALIZABLE'", "max_statement_time=10"
+	}
+	for name, params := range map[string][]string{
+		"plain":                 nil,
+		"ANSI_QUOTES":           {"sql_mode='ANSI_QUOTES'"},
+		"NO_BACKSLASH_ESCAPES":  {"sql_mode='NO_BACKSLASH_ESCAPES'"},
+		"TRADITIONAL":           {"sql_mode='TRADITIONAL'"},
+		"lax":                   {"sql_mode=''"},
+		"PIPES_AS_CONCAT":       {"sql_mode='PIPES_AS_CONCAT,IGNORE_SPACE,HIGH_NOT_PRECEDENCE,ONLY_FULL_GROUP_BY,NO_UNSIGNED_SUBTRACTION'"},
+		"west":                  {"time_zone='-11:00'", "loc=America/New_York"},
+		"east":                  {"time_zone='+13:00'", "parseTime=true", "loc=Asia/Tokyo"},
+		"interpolated":          {"interpolateParams=true"},
+		"found rows":            {"clientFoundRows=true"},
+		"autocommit off":        {"autocommit=0"},
+		"serializable":          {isolation},
+		"serializable, by hand": {isolation, "autocommit=0"},
+		"latin1":                {"charset=latin1"},
+		"binary collation":      {"collation=utf8mb4_bin"},
+		"safe updates":          {"sql_safe_updates=1"},
+		"statement time":        {timeout},
+		"many statements":       {"multiStatements=true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mysqltest.NoLeaks(t)
+			s := existing(t, provisioner.Config{}, params...)
+			plain := &store{Provisioner: s.Provisioner, t: t, db: mysqltest.Open(t, s.name), name: s.name, today: s.today}
+			settings := "SELECT CONCAT_WS(' ', @@autocommit, @@sql_mode, @@time_zone, @@lock_wait_timeout, @@innodb_lock_wait_timeout, @@character_set_client)"
+			before := s.column(settings)
+			require.NoError(t, s.Provision(t.Context()))
+			plain.withoutKey()
+			for range 2 {
+				require.NoError(t, s.insert(t.Context(), s.today, 21))
+			}
+			plain.addTable(s.day(5))
+			plain.addMessage(5, 50, true)
+			plain.addDay(6, 60)
+			plain.book(s.day(6), 60)
+			plain.book(s.day(7), 70)
+			plain.addMessage(8, 80, false)
+
+			inv := s.inventory()
+			tables := byName(inv)
+			require.Len(t, inv.Tables, 3)
+			require.EqualValues(t, 42, tables[s.day(0)].Bytes)
+			require.EqualValues(t, 50, tables[s.day(5)].Bytes)
+			require.NotEmpty(t, tables[s.day(5)].InUse)
+			require.EqualValues(t, 60, tables[s.day(6)].Bytes)
+			require.Equal(t, s.today.AddDate(0, 0, -5).Unix()+3600, inv.Newest.Unix())
+			require.Equal(t, s.today.YearDay(), inv.Now.YearDay())
+			require.Equal(t, []retention.Drift{
+				{Table: s.day(8), Kind: retention.DriftDangling},
+				{Table: s.day(7), Kind: retention.DriftOrphan, Bytes: 70},
+				{Table: s.day(6), Kind: retention.DriftDouble, Bytes: 120},
+				{Table: s.day(5), Kind: retention.DriftMissing},
+			}, inv.Drift)
+			s.reconcile(4)
+			require.ElementsMatch(t, []string{s.day(0) + " 42", s.day(5) + " 50", s.day(6) + " 60"}, plain.books())
+
+			plain.addDay(30, 5)
+			require.Contains(t, tableNames(s.inventory()), s.day(30), "no reading shows an old snapshot")
+			require.Equal(t, before, s.column(settings), "the session is as it was found")
+			require.NoError(t, s.DropDatabase(t.Context(), s.name))
+		})
+	}
+}
