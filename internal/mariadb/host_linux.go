@@ -27,7 +27,8 @@ func lock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// dieWithParent has the kernel kill the child when the thread ends that started it.
+// dieWithParent has the kernel kill the child when the thread ends that started it. A terminal's interrupt is this
+// process's alone, so that it can shut the child down in order.
 func dieWithParent() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

@@ -130,7 +130,7 @@ func (s *Server) command() *exec.Cmd {
 		"--socket="+s.dir.socket(), "--pid-file="+s.dir.pid(), "--log-error="+s.dir.log(),
 		"--max-connections=1000", "--max-allowed-packet=64M", "--character-set-server=utf8mb4", "--innodb-buffer-pool-size=64M")
 	if s.program.mysql {
-		args = append(args, "--mysqlx=OFF")
+		args = append(args, "--mysqlx=OFF", "--secure-file-priv="+s.dir.temporary())
 	} else if !s.options.Grants {
 		args = append(args, "--skip-grant-tables")
 	}

@@ -71,35 +71,18 @@ func waitForLock(ctx context.Context, name string) (unlock func() error, err err
 	}
 }
 
-// unpack downloads the server's package and those of its libraries that this machine lacks, with apt, which verifies
-// their signatures, and unpacks them into root. apt keeps its lists and archives in a directory of their own, so that it needs no rights.
+// unpack downloads the packages and unpacks them into root, which is there whole or not at all.
 func unpack(ctx context.Context, cache, root string) error {
-	apt := filepath.Join(cache, "apt")
+	apt, part := filepath.Join(cache, "apt"), filepath.Join(cache, "part")
 	defer os.RemoveAll(apt)
-	archives, part := filepath.Join(apt, "archives"), filepath.Join(cache, "part")
-	for _, dir := range []string{part, root} {
-		if err := os.RemoveAll(dir); err != nil {
-			return err
-		}
-	}
-	for _, dir := range []string{filepath.Join(apt, "lists", "partial"), filepath.Join(archives, "partial"), part} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return err
-		}
-	}
-	options := []string{
-		"-qq", "-o", "Dir::State::lists=" + filepath.Join(apt, "lists"), "-o", "Dir::Cache=" + apt, "-o", "Dir::Cache::archives=" + archives,
-		"-o", "Debug::NoLocking=true", "-o", "APT::Sandbox::User=root",
-	}
-	if err := run(ctx, "apt-get", append(options, "update")...); err != nil {
-		return err
-	}
-	if err := run(ctx, "apt-get", append(options, "install", "--download-only", "--reinstall", "--yes", "--no-install-recommends", packageName)...); err != nil {
-		return err
-	}
-	packages, err := filepath.Glob(filepath.Join(archives, "*.deb"))
+	packages, err := fetch(ctx, apt)
 	if err != nil {
 		return err
+	}
+	for _, left := range []string{part, root} { // by a call that was interrupted, or that doesn't run any more
+		if err := os.RemoveAll(left); err != nil {
+			return err
+		}
 	}
 	for _, name := range packages {
 		if err := run(ctx, "dpkg-deb", "--extract", name, part); err != nil {
@@ -107,6 +90,27 @@ func unpack(ctx context.Context, cache, root string) error {
 		}
 	}
 	return os.Rename(part, root)
+}
+
+// fetch downloads the server's package, and those of its libraries that this machine lacks, into dir, and returns the files.
+// apt checks their signatures; with lists and archives of its own it needs no rights and changes nothing.
+func fetch(ctx context.Context, dir string) (packages []string, err error) {
+	lists, archives := filepath.Join(dir, "lists"), filepath.Join(dir, "archives")
+	for _, d := range []string{lists, archives} {
+		if err := os.MkdirAll(filepath.Join(d, "partial"), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	apt := []string{
+		"-qq", "-o", "Dir::State::lists=" + lists, "-o", "Dir::Cache=" + dir, "-o", "Dir::Cache::archives=" + archives,
+		"-o", "Debug::NoLocking=true", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=3",
+	}
+	stale := run(ctx, "apt-get", append(apt, "update")...) // may concern another source than ours
+	err = run(ctx, "apt-get", append(apt, "install", "--download-only", "--reinstall", "--yes", "--no-install-recommends", packageName)...)
+	if err != nil {
+		return nil, errors.Join(stale, err)
+	}
+	return filepath.Glob(filepath.Join(archives, "*.deb"))
 }
 
 func run(ctx context.Context, name string, args ...string) error {

@@ -25,6 +25,9 @@ func find(ctx context.Context) (program, error) {
 	if p, ok := installed(ctx); ok {
 		return p, nil
 	}
+	if ctx.Err() != nil {
+		return program{}, context.Cause(ctx)
+	}
 	p, err := unpacked(ctx)
 	if err != nil {
 		return program{}, fmt.Errorf("%w; unpacking the distribution's package failed: %w", errMissing, err)
