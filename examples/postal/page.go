@@ -1,0 +1,177 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mailretention/mailretention/retention"
+)
+
+//go:embed page.html.tmpl
+var pageText string
+
+// page is what the template shows.
+type page struct {
+	Now      time.Time
+	Where    string
+	Summary  string
+	Sections []section
+}
+
+// section is one server's.
+type section struct {
+	result
+	Anchor  string
+	State   string // "" if all is well
+	Gap     int    // pixels between bars
+	Days    []dayBar
+	Goes    []stretch
+	Stays   []stretch
+	Failed  []retention.TableReport
+	Planned bool
+}
+
+// dayBar is one day of the chart.
+type dayBar struct {
+	retention.Table
+	Height float64 // percent of the largest
+	Kind   string  // goes, stays, protected: what it looks like
+	Why    string
+}
+
+// stretch is a run of days with one verdict for one reason.
+type stretch struct {
+	From, To time.Time
+	Days     int
+	Bytes    int64
+	Unknown  int // days of unknown size
+	Why      string
+}
+
+// writePage writes the results as one HTML file that needs nothing else.
+func writePage(path string, f *fleet, results []result) error {
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"size": size, "date": date, "count": count, "driftWords": driftWords, "words": reasonWords,
+		"freed": func(p retention.Plan) int64 { return p.Bytes - p.BytesAfter },
+		"stamp": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
+	}).Parse(pageText)
+	if err != nil {
+		return err
+	}
+	p := newPage(f, results, time.Now())
+	return writeFile(path, func(w io.Writer) error { return t.Execute(w, p) })
+}
+
+func newPage(f *fleet, results []result, now time.Time) page {
+	p := page{Now: now, Where: f.database + " on " + f.main.address(), Summary: summary(f, results)}
+	for _, r := range results {
+		p.Sections = append(p.Sections, newSection(r))
+	}
+	return p
+}
+
+// summary is the sentence about all servers.
+func summary(f *fleet, results []result) string {
+	for _, r := range results {
+		if r.Report != nil {
+			return sumReports(results).sentence()
+		}
+	}
+	return sumPlans(results).sentence(f)
+}
+
+func newSection(r result) section {
+	s := section{result: r.told(), Anchor: fmt.Sprintf("server-%d", r.Server.ID), Planned: !r.Plan.Now.IsZero()}
+	if o := r.outcome(); o != retention.OutcomeDone && o != retention.OutcomeNothingToDo {
+		s.State = string(o)
+	}
+	s.Days = dayBars(r.Plan)
+	s.Gap = gap(len(s.Days))
+	s.Goes = stretches(s.Days, "goes")
+	s.Stays = stretches(s.Days, "stays", "protected")
+	if r.Report != nil {
+		for _, t := range r.Report.Tables {
+			if t.Verdict != retention.VerdictDropped {
+				s.Failed = append(s.Failed, t)
+			}
+		}
+	}
+	return s
+}
+
+// gap keeps bars apart as long as there is room on a phone.
+func gap(days int) int {
+	const roomy, tight = 45, 120
+	switch {
+	case days <= roomy:
+		return 2
+	case days <= tight:
+		return 1
+	}
+	return 0
+}
+
+func dayBars(p retention.Plan) []dayBar {
+	var days []dayBar
+	for _, d := range p.Drops {
+		days = append(days, dayBar{Table: d.Table, Kind: "goes", Why: reasonWords(d.Reason)})
+	}
+	for _, k := range p.Keeps {
+		days = append(days, keptBar(k))
+	}
+	slices.SortStableFunc(days, func(a, b dayBar) int { return a.Day.Compare(b.Day) })
+	var largest int64 = 1
+	for _, d := range days {
+		largest = max(largest, d.Bytes)
+	}
+	for i := range days {
+		days[i].Height = math.Round(1000*float64(days[i].Bytes)/float64(largest)) / 10
+	}
+	return days
+}
+
+func keptBar(k retention.Keep) dayBar {
+	words := make([]string, len(k.Reasons))
+	for i, r := range k.Reasons {
+		words[i] = reasonWords(r)
+	}
+	d := dayBar{Table: k.Table, Kind: "protected", Why: strings.Join(words, ", ")}
+	if slices.Contains(k.Reasons, retention.ReasonWithinPolicy) {
+		d.Kind = "stays"
+	}
+	if k.Table.InUse != "" {
+		d.Why += ": " + k.Table.InUse
+	}
+	return d
+}
+
+// stretches folds days of these kinds into runs for one reason.
+func stretches(days []dayBar, kinds ...string) []stretch {
+	var all []stretch
+	var last string // reason of the day before, of whatever kind
+	for _, d := range days {
+		if slices.Contains(kinds, d.Kind) {
+			if len(all) == 0 || d.Why != last {
+				all = append(all, stretch{From: d.Day, Why: d.Why})
+			}
+			all[len(all)-1].add(d)
+		}
+		last = d.Why
+	}
+	return all
+}
+
+func (s *stretch) add(d dayBar) {
+	s.To = d.Day
+	s.Days++
+	s.Bytes += d.Bytes
+	if !d.SizeKnown {
+		s.Unknown++
+	}
+}
