@@ -22,6 +22,7 @@ import (
 )
 
 const (
+	startTimeout = time.Minute          // until it answers, a recovery included
 	stopTimeout  = 20 * time.Second     // from SIGTERM to SIGKILL
 	pollInterval = 5 * time.Millisecond // between two looks at what another process does
 )
@@ -99,6 +100,8 @@ func (s *Server) Close() error {
 
 // run starts the process and waits until it answers.
 func (s *Server) run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not within %v", startTimeout))
+	defer cancel()
 	p, err := start(s.command())
 	if err != nil {
 		return fmt.Errorf("start %s: %w", s.program.path, err)
@@ -112,16 +115,19 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	for db.PingContext(ctx) != nil {
+	for {
+		refused := db.PingContext(ctx)
+		if refused == nil {
+			return nil
+		}
 		select {
 		case <-p.done:
 			return fmt.Errorf("%s ended at its start (%w): %s", s.program.path, cmp.Or(p.err, errors.New("exit status 0")), s.dir.logTail())
 		case <-ctx.Done():
-			return fmt.Errorf("%s doesn't answer: %w: %s", s.program.path, context.Cause(ctx), s.dir.logTail())
+			return fmt.Errorf("%s doesn't answer: %w (%w): %s", s.program.path, context.Cause(ctx), refused, s.dir.logTail())
 		case <-time.After(pollInterval):
 		}
 	}
-	return nil
 }
 
 // command is the server with its arguments, the caller's last, so that they win.

@@ -16,37 +16,38 @@ import (
 
 // Error numbers that some code asks for by name.
 const (
-	BadDatabase         = 1049 // ER_BAD_DB_ERROR
 	ChangedSinceRead    = 1020 // ER_CHECKREAD: innodb_snapshot_isolation of MariaDB
 	DatabaseDenied      = 1044 // ER_DBACCESS_DENIED_ERROR
 	AccessDenied        = 1045 // ER_ACCESS_DENIED_ERROR
-	UnknownColumn       = 1054 // ER_BAD_FIELD_ERROR
+	BadDatabase         = 1049 // ER_BAD_DB_ERROR
 	UnknownTable        = 1051 // ER_BAD_TABLE_ERROR
+	UnknownColumn       = 1054 // ER_BAD_FIELD_ERROR
 	Duplicate           = 1062 // ER_DUP_ENTRY
+	NoSuchThread        = 1094 // ER_NO_SUCH_THREAD
 	TableDenied         = 1142 // ER_TABLEACCESS_DENIED_ERROR
 	ColumnDenied        = 1143 // ER_COLUMNACCESS_DENIED_ERROR
 	NoSuchTable         = 1146 // ER_NO_SUCH_TABLE
 	LockWaitTimeout     = 1205 // ER_LOCK_WAIT_TIMEOUT
 	Deadlock            = 1213 // ER_LOCK_DEADLOCK
 	SpecialDenied       = 1227 // ER_SPECIFIC_ACCESS_DENIED_ERROR
+	QueryInterrupted    = 1317 // ER_QUERY_INTERRUPTED
 	DataTooLong         = 1406 // ER_DATA_TOO_LONG
 	AutoincReadFailed   = 1467 // ER_AUTOINC_READ_FAILED
 	BinlogStatementOnly = 1665 // ER_BINLOG_STMT_MODE_AND_ROW_ENGINE
-	QueryInterrupted    = 1317 // ER_QUERY_INTERRUPTED
-	NoSuchThread        = 1094 // ER_NO_SUCH_THREAD
 	StatementTimeout    = 1969 // ER_STATEMENT_TIMEOUT of MariaDB
-	LockNotAvailable    = 3572 // ER_LOCK_NOWAIT of MySQL
 	QueryTimeout        = 3024 // ER_QUERY_TIMEOUT of MySQL
-	commitFailed        = 1180 // ER_ERROR_DURING_COMMIT
+	LockNotAvailable    = 3572 // ER_LOCK_NOWAIT of MySQL
+
 	tooManyConnections  = 1040 // ER_CON_COUNT_ERROR
+	notReady            = 1047 // ER_UNKNOWN_COM_ERROR: a Galera node that has left its cluster
+	shuttingDown        = 1053 // ER_SERVER_SHUTDOWN
+	commitFailed        = 1180 // ER_ERROR_DURING_COMMIT
 	tooManyUserConns    = 1203 // ER_TOO_MANY_USER_CONNECTIONS
 	userLimitReached    = 1226 // ER_USER_LIMIT_REACHED
-	shuttingDown        = 1053 // ER_SERVER_SHUTDOWN
-	notReady            = 1047 // ER_UNKNOWN_COM_ERROR: a Galera node that has left its cluster
-	connectionKilled    = 1927 // ER_CONNECTION_KILLED of MariaDB
 	optionPrevents      = 1290 // ER_OPTION_PREVENTS_STATEMENT: read_only
 	readOnlyTransaction = 1792 // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
 	readOnlyMode        = 1836 // ER_READ_ONLY_MODE
+	connectionKilled    = 1927 // ER_CONNECTION_KILLED of MariaDB
 	readOnlyNode        = 3100 // ER_RUN_HOOK_ERROR: group replication refuses
 	rolledBackByPlugin  = 3101 // ER_TRANSACTION_ROLLBACK_DURING_COMMIT
 )
