@@ -123,18 +123,3 @@ func TestEnsureDayRefusesAnotherShape(t *testing.T) {
 		})
 	}
 }
-
-// A CREATE TABLE that waits for another's statement gives up after LockWait, and the session keeps its own setting.
-func TestEnsureDayWaitsNoLongerThanLockWait(t *testing.T) {
-	s := provisioned(t, provisioner.Config{LockWait: time.Second}, "lock_wait_timeout=1234")
-	s.db.SetMaxOpenConns(2)
-	s.addDay(0, 0)
-	other, err := s.db.Conn(t.Context())
-	require.NoError(t, err)
-	_, err = other.ExecContext(t.Context(), "LOCK TABLES "+s.Ident(s.day(0))+" WRITE")
-	require.NoError(t, err)
-	_, err = s.EnsureDay(t.Context(), s.today)
-	require.Error(t, err)
-	require.NoError(t, other.Close())
-	require.Equal(t, []string{"1234"}, s.column("SELECT @@lock_wait_timeout"))
-}

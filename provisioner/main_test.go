@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { mysqltest.Main(m) }
 // store is a message database of a test's own.
 type store struct {
 	*provisioner.Provisioner
-	t      *testing.T
+	t      testing.TB
 	db     *sql.DB
 	server *mariadb.Server // its own, or nil
 	name   string
@@ -27,7 +27,7 @@ type store struct {
 }
 
 // provisioned returns a new database in the schema of cfg, Postal's unless it says otherwise. Params are as in mysqltest.DSN.
-func provisioned(t *testing.T, cfg provisioner.Config, params ...string) *store {
+func provisioned(t testing.TB, cfg provisioner.Config, params ...string) *store {
 	t.Helper()
 	s := existing(t, cfg, params...)
 	require.NoError(t, s.Provision(t.Context()))
@@ -35,7 +35,7 @@ func provisioned(t *testing.T, cfg provisioner.Config, params ...string) *store 
 }
 
 // existing returns a new database with nothing in it.
-func existing(t *testing.T, cfg provisioner.Config, params ...string) *store {
+func existing(t testing.TB, cfg provisioner.Config, params ...string) *store {
 	t.Helper()
 	db, name := mysqltest.DB(t, params...)
 	cfg.Database = name
@@ -44,7 +44,7 @@ func existing(t *testing.T, cfg provisioner.Config, params ...string) *store {
 	return &store{Provisioner: p, t: t, db: db, name: name, today: today(t, db)}
 }
 
-func openDSN(t *testing.T, dsn string) *sql.DB {
+func openDSN(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("mysql", dsn)
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func openDSN(t *testing.T, dsn string) *sql.DB {
 }
 
 // today returns the server's day.
-func today(t *testing.T, db *sql.DB) time.Time {
+func today(t testing.TB, db *sql.DB) time.Time {
 	t.Helper()
 	var text string
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT CAST(UTC_DATE() AS CHAR)").Scan(&text))

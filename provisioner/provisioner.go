@@ -6,8 +6,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/mailretention/mailretention/internal/sqlname"
 )
@@ -18,8 +20,16 @@ type Provisioner struct {
 	cfg     Config // with its defaults
 	days    sqlname.Days
 	names   names
-	commits atomic.Pointer[string] // what @@autocommit was when it was first asked for
+	session atomic.Pointer[session] // nil until the first statement
 }
+
+// session is what was found on the first connection, and is the same on each that has the DSN.
+type session struct {
+	autocommit bool
+	charset    string // of statements
+}
+
+const restoreTimeout = 5 * time.Second // for a statement that waits for nothing
 
 // names are the schema's identifiers, quoted once, so that no statement is built from an unchecked one.
 // What the schema lacks is "".
@@ -71,46 +81,55 @@ func (p *Provisioner) serverTime(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(micros).UTC(), nil
 }
 
-// conn runs fn on a connection of its own on which each statement outside a transaction commits by itself. Without that, where the DSN or
-// the server turns autocommit off, a read would show an old snapshot and keep the tables locked.
-func (p *Provisioner) conn(ctx context.Context, fn func(*sql.Conn) error) (err error) {
-	for range staleConnections {
-		if err = p.onConn(ctx, fn); !errors.Is(err, driver.ErrBadConn) {
-			return err
-		}
-	}
-	return err
-}
-
-// staleConnections is how often a pooled connection may turn out to be closed by the server before conn gives up:
-// database/sql tries again by itself, but not on a connection that is held. Nothing was sent then.
-const staleConnections = 3
-
-func (p *Provisioner) onConn(ctx context.Context, fn func(*sql.Conn) error) error {
+// conn runs fn on a connection of its own on which each statement outside a transaction commits by itself. Without that, where
+// the DSN or the server turns autocommit off, a read would show an old snapshot and keep its tables locked.
+func (p *Provisioner) conn(ctx context.Context, fn func(*sql.Conn) error) error {
 	c, err := p.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	commits := p.commits.Load()
-	if commits == nil {
-		commits = new(string)
-		if err := c.QueryRowContext(ctx, selectAutocommit).Scan(commits); err != nil {
-			return err
-		}
-		p.commits.Store(commits)
+	s, err := p.firstSession(ctx, c)
+	if err != nil {
+		return err
 	}
-	if *commits == "0" {
+	if !s.autocommit {
 		if _, err := c.ExecContext(ctx, autocommitOn); err != nil {
 			return err
 		}
-		defer func() {
-			if _, err := c.ExecContext(context.WithoutCancel(ctx), autocommitOff); err != nil {
-				discard(c)
-			}
-		}()
+		defer restore(ctx, c, autocommitOff)
 	}
 	return fn(c)
+}
+
+// firstSession reads, when it is first called, what all sessions have in common, and makes sure that they can spell the names.
+func (p *Provisioner) firstSession(ctx context.Context, c *sql.Conn) (*session, error) {
+	if s := p.session.Load(); s != nil {
+		return s, nil
+	}
+	var s session
+	if err := c.QueryRowContext(ctx, selectSession).Scan(&s.autocommit, &s.charset); err != nil {
+		return nil, err
+	}
+	if !s.spells(fmt.Sprint(p.cfg.Database, p.cfg.Schema)) {
+		return nil, fmt.Errorf("provisioner: names that are not ASCII need a connection in utf8mb4, and this one is in %s: set charset=utf8mb4 in the DSN", s.charset)
+	}
+	p.session.Store(&s)
+	return &s, nil
+}
+
+func (s session) spells(names string) bool {
+	notASCII := func(r rune) bool { return r > unicode.MaxASCII }
+	return strings.HasPrefix(s.charset, "utf8") || !strings.ContainsFunc(names, notASCII)
+}
+
+// restore sets a session back, also when ctx has ended. A connection where that fails is closed.
+func restore(ctx context.Context, c *sql.Conn, statement string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+	defer cancel()
+	if _, err := c.ExecContext(ctx, statement); err != nil {
+		discard(c)
+	}
 }
 
 // discard closes c for good instead of giving it back to the pool: its session is not as we found it.

@@ -10,11 +10,11 @@ import (
 // RAW-2026-06-03, a trailing space and full-width digits are equal to raw-2026-06-03.
 
 const (
-	serverMicros     = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
-	selectClock      = "SELECT " + serverMicros
-	selectAutocommit = "SELECT @@SESSION.autocommit"
-	autocommitOn     = "SET SESSION autocommit=1"
-	autocommitOff    = "SET SESSION autocommit=0"
+	serverMicros  = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
+	selectClock   = "SELECT " + serverMicros
+	selectSession = "SELECT @@SESSION.autocommit, @@SESSION.character_set_client"
+	autocommitOn  = "SET SESSION autocommit=1"
+	autocommitOff = "SET SESSION autocommit=0"
 
 	// The lists of tablespaces. MariaDB's has the names as they are on disk, in the character set that only it knows as filename.
 	selectMariaDBTablespaces = "SELECT CONVERT(CAST(CAST(SUBSTRING_INDEX(NAME, '/', 1) AS BINARY) AS CHAR CHARACTER SET filename) USING utf8mb4)," +

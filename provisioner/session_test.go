@@ -80,3 +80,21 @@ func TestSessionOddities(t *testing.T) {
 		})
 	}
 }
+
+func TestADeadConnectionIsReplaced(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	other := mysqltest.Open(t, "")
+	s.db.SetMaxOpenConns(1)
+	for range 2 {
+		_, err := other.ExecContext(t.Context(), "KILL "+s.column("SELECT CONNECTION_ID()")[0])
+		require.NoError(t, err)
+		s.inventory()
+	}
+}
+
+func TestNamesThatTheConnectionCanNotSpell(t *testing.T) {
+	db := mysqltest.Open(t, "", "charset=latin1")
+	p, err := provisioner.New(db, provisioner.Config{Database: "mailretention-test-ü"})
+	require.NoError(t, err)
+	require.ErrorContains(t, p.Provision(t.Context()), "charset=utf8mb4")
+}
