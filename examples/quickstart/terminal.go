@@ -21,6 +21,7 @@ type screen struct {
 	mu       sync.Mutex
 	out      io.Writer
 	terminal bool
+	live     bool // the present line is to be written over
 	steps    int
 }
 
@@ -45,8 +46,9 @@ func (s *screen) step(title string) {
 func (s *screen) linef(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.terminal {
+	if s.live {
 		fmt.Fprint(s.out, clear)
+		s.live = false
 	}
 	fmt.Fprintf(s.out, format+"\n", args...)
 }
@@ -57,6 +59,7 @@ func (s *screen) livef(format string, args ...any) {
 	defer s.mu.Unlock()
 	if s.terminal {
 		fmt.Fprintf(s.out, clear+format, args...)
+		s.live = true
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -120,7 +121,7 @@ func (w *worker) progress(show *screen) func(retention.Event) {
 			show.linef("  %s: has the lease, %d tables to drop", w.name, len(e.Report.Plan.Drops))
 		case retention.EventBatch:
 			rows += e.Rows
-			show.livef("  %s: %s, %d rows so far", w.name, e.Table, rows)
+			show.livef("  %s: %s, %d rows so far", w.name, cmp.Or(e.Table, "messages"), rows)
 		case retention.EventDropped:
 			show.livef("  %s: dropped %s, %d of %d tables", w.name, e.Table, len(e.Report.Tables), len(e.Report.Plan.Drops))
 		case retention.EventKept, retention.EventFailed:
