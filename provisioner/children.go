@@ -17,7 +17,7 @@ func (r prune) orphans(ctx context.Context, last int64) error {
 				if err := r.mustBeNone(ctx, tx, s.spans); err != nil {
 					return 0, err
 				}
-				_, err := tx.ExecContext(ctx, child.delete(s.spans))
+				_, err := tx.ExecContext(ctx, r.p.names.deleteChildren(child, s.spans))
 				return 0, err // progress counts messages
 			},
 			gap: 1,

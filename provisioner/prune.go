@@ -19,7 +19,7 @@ func (p *Provisioner) PruneMessages(ctx context.Context, cut retention.Cut, prog
 	}
 	r := prune{batches: p.newBatches(progress), old: p.names.isOld(cut.Before), goes: p.names.mayGo(cut)}
 	if err := r.all(ctx); err != nil {
-		return fmt.Errorf("provisioner: prune the messages of %q: %w", p.cfg.Database, err)
+		return fmt.Errorf("provisioner: prune the messages of %q: %w", p.cfg.Database, explain(err))
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (r prune) findUntilYoung(ctx context.Context, after int64, limit int) ([]ro
 // delete deletes the selected messages, after what belongs to them.
 func (r prune) delete(ctx context.Context, tx *sql.Tx, s selection) (rows int64, err error) {
 	for _, child := range r.p.names.children {
-		if _, err := tx.ExecContext(ctx, child.delete(s.spans)); err != nil {
+		if _, err := tx.ExecContext(ctx, r.p.names.deleteChildren(child, s.spans)); err != nil {
 			return 0, err
 		}
 	}

@@ -111,20 +111,7 @@ func (b *batches) choose(rows []row, gap int64) (s selection) {
 
 // readRows reads ids and fates.
 func (p *Provisioner) readRows(ctx context.Context, query string, args ...any) (found []row, err error) {
-	err = p.conn(ctx, func(c *sql.Conn) error {
-		rows, err := c.QueryContext(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var r row
-			if err := rows.Scan(&r.id, &r.fate); err != nil {
-				return err
-			}
-			found = append(found, r)
-		}
-		return rows.Err()
-	})
+	var r row
+	err = p.each(ctx, query, args, []any{&r.id, &r.fate}, func() { found = append(found, r) })
 	return found, err
 }

@@ -1,0 +1,448 @@
+package provisioner_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mailretention/mailretention/internal/faultsql"
+	"github.com/mailretention/mailretention/internal/mysqlerr"
+	"github.com/mailretention/mailretention/provisioner"
+	"github.com/mailretention/mailretention/retention"
+)
+
+// TestPruneMessages shows for each message, a time before or after the cut, what becomes of it.
+func TestPruneMessages(t *testing.T) {
+	const (
+		day = 24 * time.Hour
+		old = "cut - 86400"
+	)
+	hold := func(s *store, from, to int) retention.Hold { // days before the cut, 0: open
+		var h retention.Hold
+		if from != 0 {
+			h.From = s.today.Add(-time.Duration(from) * day)
+		}
+		if to != 0 {
+			h.To = s.today.Add(-time.Duration(to) * day)
+		}
+		return h
+	}
+	type message struct {
+		time    string // an SQL expression in which cut is the cut
+		held    bool
+		pending bool
+		stays   bool
+	}
+	for name, test := range map[string]struct {
+		messages []message
+		except   func(s *store) []retention.Hold
+	}{
+		"each by its own time": {messages: []message{
+			{time: old}, {time: "cut", stays: true}, {time: old}, {time: "cut + 1", stays: true}, {time: old},
+		}},
+		"six decimals at the cut": {messages: []message{
+			{time: "cut - 0.000001"}, {time: "cut", stays: true}, {time: "cut + 0.000001", stays: true}, {time: "cut - 0.999999"},
+		}},
+		"no time": {messages: []message{
+			{time: "NULL", stays: true}, {time: "0", stays: true}, {time: old}, {time: "-5", stays: true}, {time: "1"}, {time: "0.000001"},
+		}},
+		"in the future": {messages: []message{{time: "cut + 86400*1000", stays: true}, {time: old}}},
+		"held and pending": {messages: []message{
+			{time: old, held: true, stays: true}, {time: old, pending: true, stays: true}, {time: old}, {time: old, held: true, pending: true, stays: true},
+		}},
+		"a day on hold": {
+			except: func(s *store) []retention.Hold { return []retention.Hold{hold(s, 3, 3)} },
+			messages: []message{
+				{time: "cut - 3*86400 - 0.000001"}, {time: "cut - 3*86400", stays: true}, {time: "cut - 2*86400 - 0.000001", stays: true}, {time: "cut - 2*86400"},
+			},
+		},
+		"holds that overlap": {
+			except: func(s *store) []retention.Hold { return []retention.Hold{hold(s, 5, 3), hold(s, 4, 2)} },
+			messages: []message{
+				{time: "cut - 6*86400"}, {time: "cut - 5*86400", stays: true}, {time: "cut - 4*86400", stays: true}, {time: "cut - 2*86400", stays: true}, {time: "cut - 86400"},
+			},
+		},
+		"a hold without an end": {
+			except:   func(s *store) []retention.Hold { return []retention.Hold{hold(s, 3, 0)} },
+			messages: []message{{time: "cut - 3*86400 - 1"}, {time: "cut - 3*86400", stays: true}, {time: old, stays: true}},
+		},
+		"a hold without a beginning": {
+			except:   func(s *store) []retention.Hold { return []retention.Hold{hold(s, 0, 3)} },
+			messages: []message{{time: "1", stays: true}, {time: "cut - 2*86400 - 1", stays: true}, {time: "cut - 2*86400"}},
+		},
+		"a hold on everything": {
+			except:   func(*store) []retention.Hold { return []retention.Hold{{}} },
+			messages: []message{{time: "1", stays: true}, {time: old, stays: true}},
+		},
+	} {
+		for variant, probe := range map[string]string{"with a probe": provisioner.PostalSchema().Messages.Probe, "without": ""} {
+			t.Run(name+" "+variant, func(t *testing.T) {
+				q := &queue{}
+				schema := provisioner.PostalSchema()
+				schema.Messages.Probe = probe
+				s := provisioned(t, provisioner.Config{Pending: q.Pending, Schema: schema})
+				var stay []int64
+				for n, m := range test.messages {
+					id := int64(7 * (n + 1)) // with gaps
+					at := strings.ReplaceAll(m.time, "cut", fmt.Sprint(s.today.Unix()))
+					s.exec(fmt.Sprintf("INSERT INTO %s (id, scope, spam, timestamp, held) VALUES (%d, 'outgoing', 0, %s, %v)", s.Ident("messages"), id, at, m.held))
+					s.addChildren(id)
+					if m.pending {
+						q.add(id)
+					}
+					if m.stays {
+						stay = append(stay, id)
+					}
+				}
+				cut := retention.Cut{Before: s.today}
+				if test.except != nil {
+					cut.Except = test.except(s)
+				}
+				var rows int64
+				require.NoError(t, s.PruneMessages(t.Context(), cut, func(n int64) error { rows += n; return nil }))
+				s.requireMessages(stay)
+				require.EqualValues(t, len(test.messages)-len(stay), rows)
+			})
+		}
+	}
+}
+
+// addChildren adds one row for the message to each table of children.
+func (s *store) addChildren(id int64) {
+	s.t.Helper()
+	for _, child := range provisioner.PostalSchema().Children {
+		s.exec(fmt.Sprint("INSERT INTO ", s.Ident(child.Name), " (message_id) VALUES (", id, ")"))
+	}
+}
+
+// requireMessages says which messages there must be, and that each has its children, and nobody else.
+func (s *store) requireMessages(ids []int64) {
+	s.t.Helper()
+	require.Equal(s.t, ids, s.ids("SELECT id FROM "+s.Ident("messages")+" ORDER BY id"))
+	for _, child := range provisioner.PostalSchema().Children {
+		require.Equal(s.t, ids, s.ids("SELECT message_id FROM "+s.Ident(child.Name)+" ORDER BY message_id"), child.Name)
+	}
+}
+
+// prune prunes all messages before today.
+func (s *store) prune() error {
+	return s.PruneMessages(s.t.Context(), retention.Cut{Before: s.today}, nil)
+}
+
+func TestPruneOnlyTheNewestId(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	first := s.addMessages(0, 3000)
+	odd := s.addMessages(730, 1)
+	s.addChildren(first)
+	s.addChildren(odd)
+	require.NoError(t, s.prune())
+	require.Len(t, s.ids("SELECT id FROM "+s.Ident("messages")), 3000)
+	for _, child := range provisioner.PostalSchema().Children {
+		require.Equal(t, []int64{first}, s.ids("SELECT message_id FROM "+s.Ident(child.Name)))
+	}
+}
+
+// More old messages behind young ones than a probe reads: then the walk goes on to the end.
+func TestPruneManyBehindYoungOnes(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	s.addMessages(3, 100)
+	young := s.addMessages(0, 900)
+	s.addMessages(3, 2500)
+	s.addMessages(0, 500)
+	s.addMessages(9, 700)
+	require.NoError(t, s.prune())
+	ids := s.ids("SELECT id FROM " + s.Ident("messages") + " ORDER BY id")
+	require.Len(t, ids, 1400)
+	require.Equal(t, young, ids[0])
+}
+
+// With nothing to do, pruning reads the first messages and asks the probe, however many messages there are.
+func TestPruneWithNothingToDo(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	p, faults := s.faulty(provisioner.Config{})
+	s.addMessages(0, 5000)
+	require.NoError(t, p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil))
+	faults.Reset()
+	require.NoError(t, p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil))
+	require.Len(t, faults.Log(), 2, "%q", faults.Log())
+}
+
+func TestPruneWithNothingButPending(t *testing.T) {
+	q := &queue{}
+	s := provisioned(t, provisioner.Config{Pending: q.Pending})
+	p, faults := s.faulty(provisioner.Config{Pending: q.Pending})
+	s.addMessages(0, 1000)
+	first := s.addMessages(5, 1500)
+	for id := range int64(1500) {
+		q.add(first + id)
+	}
+	require.NoError(t, p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil))
+	require.Less(t, faults.Count(), 6, "there was no walk: %q", faults.Log())
+	require.Len(t, s.ids("SELECT id FROM "+s.Ident("messages")), 2500)
+}
+
+func TestPruneManyChildrenOfOneMessage(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	id := s.addMessages(5, 300)
+	s.insertMany(100_000, fmt.Sprintf("INSERT INTO %s (message_id) SELECT %d", s.Ident("loads"), id+100))
+	s.addChildren(id + 299)
+	require.NoError(t, s.prune())
+	s.requireMessages(nil)
+}
+
+func TestPruneChildrenWithoutMessage(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	s.exec("INSERT INTO " + s.Ident("messages") + " (id, timestamp) VALUES (5000, 1)")
+	s.exec("INSERT INTO " + s.Ident("messages") + fmt.Sprintf(" (id, timestamp) VALUES (7000, %d)", s.today.Unix()))
+	s.insertMany(3000, "INSERT INTO "+s.Ident("links")+" (message_id) SELECT 1+n")
+	s.exec("INSERT INTO " + s.Ident("links") + " (message_id) VALUES (NULL), (0), (-3), (4999), (5000), (5000), (6000), (7000)")
+	require.NoError(t, s.prune())
+	require.Equal(t, []string{"", "-3", "0", "6000", "7000"}, s.column("SELECT COALESCE(message_id, '') FROM "+s.Ident("links")+" ORDER BY message_id"),
+		"above the highest id that went, a child's message may not be committed yet")
+}
+
+// A writer that has not committed its message and a child of it: neither goes, nor what a running writer adds.
+func TestPruneBesideAnUncommittedWriter(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	last := s.addMessages(5, 500) + 499
+	tx, err := s.db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer tx.Rollback()
+	result, err := tx.ExecContext(t.Context(), "INSERT INTO "+s.Ident("messages")+" (timestamp) VALUES (?)", s.today.Unix())
+	require.NoError(t, err)
+	id, err := result.LastInsertId()
+	require.NoError(t, err)
+	require.Greater(t, id, last)
+	_, err = tx.ExecContext(t.Context(), "INSERT INTO "+s.Ident("deliveries")+" (message_id) VALUES (?)", id)
+	require.NoError(t, err)
+
+	require.NoError(t, s.prune())
+	require.NoError(t, tx.Commit())
+	require.Equal(t, []int64{id}, s.ids("SELECT id FROM "+s.Ident("messages")))
+	require.Equal(t, []int64{id}, s.ids("SELECT message_id FROM "+s.Ident("deliveries")))
+}
+
+// A message comes between ids that go, with a child that is committed, after these ids were read: both stay.
+func TestPruneAWriterBetweenTheIds(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	p, faults := s.faulty(provisioner.Config{})
+	s.exec("INSERT INTO " + s.Ident("messages") + " (id, timestamp) VALUES (1, 1), (2, 1), (4, 1)")
+	faults.Arm(faultsql.Fault{Text: "DELETE", Before: func() {
+		s.exec("INSERT INTO "+s.Ident("messages")+" (id, timestamp) VALUES (3, ?)", s.today.Unix())
+		s.addChildren(3)
+	}})
+	require.NoError(t, p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil))
+	s.requireMessages([]int64{3})
+}
+
+// What is added to a message, or protects it, while its batch is under way.
+func TestPruneWhatChangesMeanwhile(t *testing.T) {
+	for name, test := range map[string]struct {
+		at       string // the statement before which it happens
+		change   string
+		messages []int64
+	}{
+		"a child of a message that went":   {at: "FROM %messages WHERE", change: "INSERT INTO %deliveries (message_id) VALUES (2)", messages: nil},
+		"held before its children went":    {at: "FROM %clicks WHERE", change: "UPDATE %messages SET held=1 WHERE id=2", messages: []int64{2}},
+		"held when its children had gone":  {at: "FROM %messages WHERE", change: "UPDATE %messages SET held=1 WHERE id=2", messages: []int64{2}},
+		"young when its children had gone": {at: "FROM %messages WHERE", change: "UPDATE %messages SET timestamp=UNIX_TIMESTAMP()+86400 WHERE id=2", messages: []int64{2}},
+		"gone by another's hand":           {at: "FROM %clicks WHERE", change: "DELETE FROM %messages WHERE id=2", messages: nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := provisioned(t, provisioner.Config{})
+			p, faults := s.faulty(provisioner.Config{})
+			s.exec("INSERT INTO " + s.Ident("messages") + " (id, timestamp) VALUES (1, 1), (2, 1), (3, 1)")
+			for id := range int64(3) {
+				s.addChildren(id + 1)
+			}
+			in := func(text string) string {
+				before, after, _ := strings.Cut(text, "%")
+				table, rest, _ := strings.Cut(after, " ")
+				return before + s.Ident(table) + " " + rest
+			}
+			faults.Arm(faultsql.Fault{Text: strings.TrimSpace(in(test.at)), Before: func() { s.exec(in(test.change)) }})
+			require.NoError(t, p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil))
+			require.Zero(t, faults.Armed())
+			s.requireMessages(test.messages)
+		})
+	}
+}
+
+func TestPruneFaults(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault faultsql.Fault
+		fails bool
+	}{
+		"a commit's answer is lost":     {fault: faultsql.Fault{Text: "COMMIT", At: 2, Kind: faultsql.LoseAnswer}},
+		"a connection breaks":           {fault: faultsql.Fault{Text: "DELETE", At: 3, Kind: faultsql.FailBefore}},
+		"a deadlock":                    {fault: faultsql.Fault{Text: "DELETE", At: 9, Kind: faultsql.ServerError, Number: mysqlerr.Deadlock}},
+		"a lock":                        {fault: faultsql.Fault{Text: "DELETE", At: 9, Kind: faultsql.ServerError, Number: mysqlerr.LockWaitTimeout}},
+		"row-based logging is refused":  {fault: faultsql.Fault{Text: "DELETE", Kind: faultsql.ServerError, Number: mysqlerr.BinlogStatementOnly}},
+		"the account may not delete":    {fault: faultsql.Fault{Text: "DELETE", Kind: faultsql.ServerError, Number: mysqlerr.TableDenied}, fails: true},
+		"the messages can't be read":    {fault: faultsql.Fault{Text: "SELECT", At: 2, Kind: faultsql.ServerError, Number: mysqlerr.TableDenied}, fails: true},
+		"everything is dead from there": {fault: faultsql.Fault{Text: "DELETE", At: 4, Kind: faultsql.Dead}, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := provisioned(t, provisioner.Config{})
+			p, faults := s.faulty(provisioner.Config{})
+			first := s.addMessages(5, 300)
+			s.addChildren(first)
+			s.addMessages(0, 3)
+			faults.Arm(test.fault)
+			err := p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil)
+			require.Equal(t, test.fails, err != nil, "%v", err)
+			require.Zero(t, faults.Armed())
+			if test.fails {
+				faults.Heal()
+				require.NoError(t, p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil))
+			}
+			require.Len(t, s.ids("SELECT id FROM "+s.Ident("messages")), 3)
+			require.Empty(t, s.ids("SELECT message_id FROM "+s.Ident("links")))
+		})
+	}
+}
+
+// A client that keeps a row, or the one behind the last that goes, holds up pruning and not the others.
+func TestPruneMeetsLocks(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	first := s.addMessages(5, 500)
+	s.addChildren(first + 499)
+	behind := s.addMessages(0, 1)
+	s.addChildren(behind)
+	lock := func(id int64) *sql.Tx {
+		tx, err := s.db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		for _, table := range []string{"deliveries SET status='x' WHERE message_id", "messages SET status='x' WHERE id"} {
+			name, rest, _ := strings.Cut(table, " ")
+			_, err = tx.ExecContext(t.Context(), fmt.Sprint("UPDATE ", s.Ident(name), " ", rest, "=", id))
+			require.NoError(t, err)
+		}
+		return tx
+	}
+	frontier, inside := lock(behind), lock(first+200)
+	defer frontier.Rollback()
+	defer inside.Rollback()
+	go func() {
+		for len(s.ids("SELECT id FROM "+s.Ident("messages")+fmt.Sprint(" WHERE id=", first))) > 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(1500 * time.Millisecond) // longer than a batch waits
+		inside.Commit()
+	}()
+	require.NoError(t, s.prune())
+	require.NoError(t, frontier.Commit())
+	s.requireMessages([]int64{behind})
+}
+
+func TestGuardFencesPruning(t *testing.T) {
+	lost := errors.New("lease lost")
+	calls, allowed := 0, 1
+	s := provisioned(t, provisioner.Config{Guard: func(context.Context, *sql.Tx) error {
+		if calls++; calls > allowed {
+			return lost
+		}
+		return nil
+	}})
+	first := s.addMessages(5, 300)
+	s.addChildren(first + 299)
+	err := s.prune()
+	require.ErrorIs(t, err, lost)
+	require.ErrorIs(t, err, retention.ErrStop)
+	require.Len(t, s.ids("SELECT id FROM "+s.Ident("messages")), 200)
+	require.Len(t, s.ids("SELECT message_id FROM "+s.Ident("links")), 1)
+}
+
+// A message queued or put on hold in the middle of pruning stays, with its children.
+func TestPruneNoticesWhatIsNeededMeanwhile(t *testing.T) {
+	q := &queue{}
+	s := provisioned(t, provisioner.Config{Pending: q.Pending})
+	last := s.addMessages(5, 400) + 399
+	s.addChildren(last)
+	s.addChildren(last - 1)
+	batches := 0
+	require.NoError(t, s.PruneMessages(t.Context(), retention.Cut{Before: s.today}, func(int64) error {
+		if batches++; batches == 1 {
+			q.add(last)
+			s.exec(fmt.Sprint("UPDATE ", s.Ident("messages"), " SET held=1 WHERE id=", last-1))
+		}
+		return nil
+	}))
+	require.Greater(t, batches, 1)
+	s.requireMessages([]int64{last - 1, last})
+}
+
+// Several that prune at once, without any lease, are all right.
+func TestPruneAtOnce(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	s.db.SetMaxIdleConns(20)
+	first := s.addMessages(5, 5000)
+	s.addMessages(0, 10)
+	s.addChildren(first)
+	results := make(chan error)
+	for range 16 {
+		go func() { results <- s.prune() }()
+	}
+	for range 16 {
+		require.NoError(t, <-results)
+	}
+	require.Len(t, s.ids("SELECT id FROM "+s.Ident("messages")), 10)
+	require.Empty(t, s.ids("SELECT message_id FROM "+s.Ident("links")))
+}
+
+// Another mail system's shape.
+func TestOtherSchemas(t *testing.T) {
+	bare := provisioner.Schema{
+		RawPrefix: "BLOB", RawLayout: "20060102", RawColumns: "n bigint PRIMARY KEY",
+		Messages: provisioner.MessagesTable{Name: "mail", ID: "n", Time: "came", TimeKind: provisioner.DateTime, RawTable: "blob_table"},
+		Base: []provisioner.BaseTable{
+			{Name: "mail", Columns: "n bigint PRIMARY KEY, came datetime(6), blob_table varchar(100), frozen int"},
+			{Name: "parts", Columns: "mail bigint, KEY (mail)"},
+		},
+	}
+	indexed := bare
+	indexed.Messages.RawIndex, indexed.Messages.Held, indexed.Messages.Probe = "by_table", "frozen", "came IS NOT NULL"
+	indexed.Base = slices.Clone(bare.Base)
+	indexed.Base[0].Columns += ", KEY by_table (blob_table), KEY (came)"
+	indexed.Children = []provisioner.ChildTable{{Name: "parts", MessageID: "mail"}}
+	for name, schema := range map[string]provisioner.Schema{"bare": bare, "indexed": indexed} {
+		t.Run(name, func(t *testing.T) {
+			s := provisioned(t, provisioner.Config{Schema: schema})
+			raw := "BLOB" + s.today.AddDate(0, 0, -9).Format("20060102")
+			s.exec("CREATE TABLE " + s.Ident(raw) + " (n bigint PRIMARY KEY)")
+			yesterday, today := s.today.AddDate(0, 0, -1).Format(time.DateOnly), s.today.Format(time.DateOnly)
+			for n, came := range []string{"'" + yesterday + " 23:59:59.999999'", "'" + today + "'", "NULL", "'1970-01-01'", "'" + yesterday + "'"} {
+				s.exec(fmt.Sprintf("INSERT INTO %s VALUES (%d, %s, '%s', 0)", s.Ident("mail"), int64(1)<<40+int64(n), came, raw))
+			}
+			s.exec(fmt.Sprint("UPDATE ", s.Ident("mail"), " SET frozen=1 WHERE n=", int64(1)<<40+4))
+			if schema.Messages.Held != "" {
+				require.ErrorIs(t, s.DropTable(t.Context(), raw, nil), retention.ErrInUse)
+				require.Equal(t, []int64{1<<40 + 4}, s.ids("SELECT n FROM "+s.Ident("mail")+" WHERE blob_table IS NOT NULL"))
+			} else {
+				require.NoError(t, s.DropTable(t.Context(), raw, nil))
+			}
+			cut := retention.Cut{Before: s.today, Except: []retention.Hold{{To: time.Unix(0, 0).UTC()}}}
+			require.NoError(t, s.PruneMessages(t.Context(), cut, nil))
+			stay := []int64{1<<40 + 1, 1<<40 + 2, 1<<40 + 3}
+			if schema.Messages.Held != "" {
+				stay = append(stay, 1<<40+4)
+			}
+			require.Equal(t, stay, s.ids("SELECT n FROM "+s.Ident("mail")+" ORDER BY n"))
+		})
+	}
+}
+
+func TestWithoutMessages(t *testing.T) {
+	s := provisioned(t, provisioner.Config{Schema: provisioner.Schema{RawPrefix: "d", RawLayout: "2006-01-02", RawColumns: "n int"}})
+	raw := "d" + s.today.AddDate(0, 0, -9).Format(time.DateOnly)
+	s.exec("CREATE TABLE " + s.Ident(raw) + " (n int)")
+	require.NoError(t, s.prune())
+	require.NoError(t, s.DropTable(t.Context(), raw, nil))
+	require.Empty(t, s.column("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA=?", s.name))
+}
