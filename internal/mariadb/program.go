@@ -65,11 +65,15 @@ func probe(ctx context.Context, path, root string) (program, error) {
 // command is the binary with its arguments and, when it is unpacked, with its libraries.
 func (p program) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.path, args...)
-	if libraries, _ := filepath.Glob(filepath.Join(p.root, "usr/lib/*-linux-*")); p.root != "" {
-		more, _ := filepath.Glob(filepath.Join(p.root, "lib/*-linux-*"))
-		libraries = append(libraries, more...)
-		cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(libraries, string(filepath.ListSeparator)))
+	if p.root == "" {
+		return cmd
 	}
+	var libraries []string
+	for _, dir := range []string{"usr/lib", "lib"} {
+		found, _ := filepath.Glob(filepath.Join(p.root, dir, "*-linux-*"))
+		libraries = append(libraries, found...)
+	}
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(libraries, string(filepath.ListSeparator)))
 	return cmd
 }
 

@@ -91,14 +91,14 @@ func DSN(t testing.TB, database string, params ...string) string {
 		t.Fatalf("%s: %v", serverVariable, err)
 	}
 	config.DBName = database
-	dsn := config.FormatDSN()
+	dsn, separator := config.FormatDSN(), "?"
+	if strings.Contains(dsn[strings.LastIndex(dsn, "/"):], separator) {
+		separator = "&"
+	}
 	for _, param := range params {
 		key, value, _ := strings.Cut(param, "=")
-		separator := "&"
-		if !strings.Contains(dsn[strings.LastIndex(dsn, "/"):], "?") {
-			separator = "?"
-		}
 		dsn += separator + key + "=" + url.QueryEscape(value)
+		separator = "&"
 	}
 	return dsn
 }
