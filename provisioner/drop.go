@@ -98,7 +98,7 @@ func (p *Provisioner) drop(ctx context.Context, name string) error {
 	undisturbed, cancel := p.undisturbed(ctx)
 	defer cancel()
 	var connection uint64
-	err := p.waiting(undisturbed, tableLocks, p.cfg.LockWait, func(c *sql.Conn) error {
+	err := p.waiting(undisturbed, p.cfg.LockWait, func(c *sql.Conn) error {
 		if err := p.lastLook(ctx, c, name, &connection); err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func (p *Provisioner) openBooks(ctx context.Context, table string) error {
 		return nil
 	}
 	return retried(ctx, func() error {
-		return p.unfenced(ctx, func(tx *sql.Tx) error {
+		return p.unfenced(ctx, sql.LevelRepeatableRead, func(tx *sql.Tx) error {
 			booked, err := p.lockBooked(ctx, tx, table)
 			if err != nil {
 				return err
@@ -103,28 +103,13 @@ func (p *Provisioner) openBooks(ctx context.Context, table string) error {
 	})
 }
 
-// lockBooked reads what is booked for a raw table. Until the transaction ends nobody else changes it, or books where there is nothing:
-// two that insert at once meet as a deadlock, and the one that comes again finds the other's row.
+// lockBooked reads what is booked for a raw table. Until the transaction ends, which is REPEATABLE READ, nobody else changes it or inserts
+// where there is nothing: two that insert at once meet as a deadlock, and the one that comes again finds the other's row.
 func (p *Provisioner) lockBooked(ctx context.Context, tx *sql.Tx, table string) ([]sql.NullInt64, error) {
 	var rows []sql.NullInt64
 	var bytes sql.NullInt64
 	err := each(ctx, tx, p.names.lockBooked(), []any{table, table}, []any{&bytes}, func() { rows = append(rows, bytes) })
 	return rows, err
-}
-
-// unfenced runs fn in a transaction without a guard, as writers do: they hold no lease. REPEATABLE READ locks gaps too.
-func (p *Provisioner) unfenced(ctx context.Context, fn func(*sql.Tx) error) error {
-	return p.waiting(ctx, rowLocks, batchLockWait, func(c *sql.Conn) error {
-		tx, err := c.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback() // after Commit it does nothing
-		if err := fn(tx); err != nil {
-			return err
-		}
-		return tx.Commit()
-	})
 }
 
 // retried calls fn again, with a bound, when the server has rolled it back for others' sake.

@@ -45,7 +45,7 @@ func (p *Provisioner) DropDatabase(ctx context.Context, name string) error {
 
 // define runs a statement that creates or drops something, and waits for others to leave it no longer than LockWait.
 func (p *Provisioner) define(ctx context.Context, statement string) error {
-	return p.waiting(ctx, tableLocks, p.cfg.LockWait, func(c *sql.Conn) error {
+	return p.waiting(ctx, p.cfg.LockWait, func(c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, statement)
 		return explain(err)
 	})

@@ -3,6 +3,7 @@ package provisioner
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Times cross the wire as microseconds since 1970, so that neither the session's time zone nor the DSN's parseTime and loc matter.
@@ -39,6 +40,14 @@ const (
 	factDangling = "dangling" // a raw table that messages point at
 )
 
+func setLockWaits(bound time.Duration) string {
+	seconds := int64((bound + time.Second - 1) / time.Second)
+	return fmt.Sprintf("SET @mailretention_rows=@@SESSION.innodb_lock_wait_timeout, @mailretention_tables=@@SESSION.lock_wait_timeout,"+
+		" SESSION innodb_lock_wait_timeout=%[1]d, SESSION lock_wait_timeout=%[1]d", seconds)
+}
+
+const resetLockWaits = "SET SESSION innodb_lock_wait_timeout=@mailretention_rows, SESSION lock_wait_timeout=@mailretention_tables"
+
 func (n names) createDatabase() string {
 	return "CREATE DATABASE IF NOT EXISTS " + n.database + " CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"
 }
@@ -54,6 +63,9 @@ func (n names) createSizes() string {
 func createTable(table, columns string) string {
 	return "CREATE TABLE IF NOT EXISTS " + table + " (" + columns + ")" + tableOptions
 }
+
+// readNothing fails if there is no such table, or if it can't be read.
+func readNothing(table string) string { return "SELECT 1 FROM " + table + " LIMIT 0" }
 
 func showColumns(table string) string { return "SHOW COLUMNS FROM " + table }
 

@@ -9,23 +9,6 @@ import (
 	"github.com/mailretention/mailretention/retention"
 )
 
-// A lockKind is the session variable that bounds how long the server lets a statement wait for others.
-type lockKind string
-
-const (
-	rowLocks   lockKind = "innodb_lock_wait_timeout"
-	tableLocks lockKind = "lock_wait_timeout" // MySQL's default is a year
-)
-
-func setLockWait(kind lockKind, bound time.Duration) string {
-	seconds := int64((bound + time.Second - 1) / time.Second)
-	return fmt.Sprintf("SET @mailretention_wait=@@SESSION.%[1]s, SESSION %[1]s=%[2]d", kind, seconds)
-}
-
-func resetLockWait(kind lockKind) string {
-	return fmt.Sprintf("SET SESSION %s=@mailretention_wait", kind)
-}
-
 // selectKind reads the server's clock and what the name given is: NULL for nothing, or nothing that the account may see.
 func selectKind() string {
 	return "SELECT " + serverMicros + ", (SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA=? AND " + exactly("TABLE_NAME") + ")"
@@ -132,9 +115,10 @@ func (n names) selectFates(goesIf, protectedIf string, after int64, limit int) s
 		n.id, fates(goesIf, protectedIf), n.messages, after, limit)
 }
 
-// selectOld reads messages above an id that go, in any order: the probe leads to an index, ORDER BY would sort them all.
+// selectOld reads messages above an id that go, in any order: ORDER BY would sort them all. The probe leads to an index, and the id,
+// with 0 added, not away from it.
 func (n names) selectOld(probe, goesIf string, after int64, limit int) string {
-	return fmt.Sprintf("SELECT %[1]s, %[2]d FROM %[3]s WHERE (%[4]s) AND %[5]s AND %[1]s>%[6]d LIMIT %[7]d",
+	return fmt.Sprintf("SELECT %[1]s, %[2]d FROM %[3]s WHERE (%[4]s) AND %[5]s AND %[1]s+0>%[6]d LIMIT %[7]d",
 		n.id, goes, n.messages, probe, goesIf, after, limit)
 }
 

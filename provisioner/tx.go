@@ -9,35 +9,38 @@ import (
 	"github.com/mailretention/mailretention/retention"
 )
 
-// waiting runs fn on a connection of its own whose statements wait no longer than bound for such locks, in the servers' whole
-// seconds, rounded up. Then the session gets its own setting back; a connection where that fails is closed.
-func (p *Provisioner) waiting(ctx context.Context, kind lockKind, bound time.Duration, fn func(*sql.Conn) error) error {
+// waiting runs fn on a connection of its own whose statements wait for others' locks no longer than bound, rounded up to the servers'
+// whole seconds. MySQL's own bound for a table is a year. Then the session gets its own settings back.
+func (p *Provisioner) waiting(ctx context.Context, bound time.Duration, fn func(*sql.Conn) error) error {
 	return p.conn(ctx, func(c *sql.Conn) error {
-		if _, err := c.ExecContext(ctx, setLockWait(kind, bound)); err != nil {
+		if _, err := c.ExecContext(ctx, setLockWaits(bound)); err != nil {
 			return err
 		}
-		defer func() {
-			if _, err := c.ExecContext(context.WithoutCancel(ctx), resetLockWait(kind)); err != nil {
-				discard(c)
-			}
-		}()
+		defer restore(ctx, c, resetLockWaits)
 		return fn(c)
 	})
 }
 
 // transact runs fn in a transaction, then the guard as its last statement, and commits. An error means that nothing was done,
-// but for a commit whose answer was lost. fn may be called again after a connection that was dead from the start.
+// but for a commit whose answer was lost.
 func (p *Provisioner) transact(ctx context.Context, isolation sql.IsolationLevel, fn func(*sql.Tx) error) error {
-	return p.waiting(ctx, rowLocks, batchLockWait, func(c *sql.Conn) error {
+	return p.unfenced(ctx, isolation, func(tx *sql.Tx) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return p.guard(ctx, tx)
+	})
+}
+
+// unfenced is transact without the guard, for writers: they hold no lease.
+func (p *Provisioner) unfenced(ctx context.Context, isolation sql.IsolationLevel, fn func(*sql.Tx) error) error {
+	return p.waiting(ctx, batchLockWait, func(c *sql.Conn) error {
 		tx, err := c.BeginTx(ctx, &sql.TxOptions{Isolation: isolation})
 		if err != nil {
 			return err
 		}
 		defer tx.Rollback() // after Commit it does nothing
 		if err := fn(tx); err != nil {
-			return err
-		}
-		if err := p.guard(ctx, tx); err != nil {
 			return err
 		}
 		return tx.Commit()
