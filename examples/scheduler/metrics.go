@@ -11,8 +11,8 @@ import (
 
 // Buckets of histograms, in seconds.
 const (
-	firstStep, stepFactor, steps = 0.001, 2, 14 // 1 ms to 8 s: a batch, a drop, a renewal
-	firstRun, runFactor, runs    = 0.01, 4, 10  // 10 ms to 44 min: a whole run
+	firstStep, stepFactor, stepBuckets = 0.001, 2, 14 // 1 ms to 8 s: a batch, a drop, a renewal
+	firstRun, runFactor, runBuckets    = 0.01, 4, 10  // 10 ms to 44 min: a whole run
 )
 
 // metrics are what a replica counts, fed from the events of retention and lease.
@@ -48,8 +48,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		registry.MustRegister(h)
 		return h
 	}
-	short := prometheus.ExponentialBuckets(firstStep, stepFactor, steps)
-	long := prometheus.ExponentialBuckets(firstRun, runFactor, runs)
+	short := prometheus.ExponentialBuckets(firstStep, stepFactor, stepBuckets)
+	long := prometheus.ExponentialBuckets(firstRun, runFactor, runBuckets)
 	return &metrics{
 		runs:        counter("runs_total", "Retention runs by how they ended.", "server", "outcome"),
 		runTime:     histogram(long, "run_duration_seconds", "Time of a retention run that had the lease.", "server"),
@@ -70,8 +70,12 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 // retention returns what feeds the metrics of one mail server. Each series is there from the start: increase() doesn't
 // see the first value of one that appears later, and the alert needs to know which servers there are.
 func (m *metrics) retention(server string) func(retention.Event) {
-	m.lastSuccess.WithLabelValues(server).Set(0)
+	m.expect("retention/" + server)
+	m.lastSuccess.WithLabelValues(server)
 	m.freed.WithLabelValues(server)
+	for _, h := range []*prometheus.HistogramVec{m.runTime, m.dropTime, m.batchTime} {
+		h.WithLabelValues(server)
+	}
 	for _, outcome := range []retention.Outcome{
 		retention.OutcomeDone, retention.OutcomeNothingToDo, retention.OutcomePartial,
 		retention.OutcomeHeld, retention.OutcomeRefused, retention.OutcomeFailed,
@@ -120,6 +124,17 @@ func (m *metrics) finished(server string, e retention.Event) {
 		m.lastSuccess.WithLabelValues(server).SetToCurrentTime()
 		m.raw.WithLabelValues(server).Set(float64(r.Plan.Bytes - r.BytesFreed))
 		m.shortfall.WithLabelValues(server).Set(float64(r.Plan.Shortfall))
+	}
+}
+
+// expect makes the series of a lease that will be used.
+func (m *metrics) expect(name string) {
+	m.renewTime.WithLabelValues(name)
+	for _, kind := range []lease.EventKind{
+		lease.EventAcquired, lease.EventStolen, lease.EventRenewed, lease.EventRenewFailed,
+		lease.EventLost, lease.EventReleased, lease.EventClockAnomaly,
+	} {
+		m.leases.WithLabelValues(name, string(kind))
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/mailretention/mailretention/lease"
 	"github.com/mailretention/mailretention/retention"
 )
 
@@ -95,11 +94,7 @@ func TestDashboardAndAlertsUseTheMetricsThatThereAre(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := newMetrics(registry)
 	m.task("x")(nil)
-	observe := m.retention("x")
-	for _, kind := range []retention.EventKind{retention.EventBatch, retention.EventDropped, retention.EventFinished} {
-		observe(retention.Event{Kind: kind})
-	}
-	m.lease(lease.Event{Kind: lease.EventRenewed})
+	m.retention("x")(retention.Event{Kind: retention.EventFinished})
 	registered := gather(t, registry)
 
 	dashboard, alerts := expressions(t)

@@ -19,6 +19,8 @@ const (
 	rawDays     = 30
 	messageDays = 60
 	stopTimeout = 30 * time.Second // a task that is running at a stop gets this long to end
+
+	statisticsLease = "task/statistics"
 )
 
 // Config says what one replica works on. Any number of replicas may share a database.
@@ -71,8 +73,9 @@ func newReplica(ctx context.Context, cfg Config) (*replica, error) {
 		_, err := runner.Run(ctx) // takes its lease itself
 		return err
 	})
+	m.expect(statisticsLease)
 	r.add(m, "statistics", func(ctx context.Context) error {
-		return leases.Do(ctx, "task/statistics", func(ctx context.Context) error {
+		return leases.Do(ctx, statisticsLease, func(ctx context.Context) error {
 			return countYesterday(ctx, cfg.Work, leases.Guard)
 		})
 	})

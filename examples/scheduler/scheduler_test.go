@@ -84,7 +84,7 @@ func TestEachTaskRunsOnceANight(t *testing.T) {
 		require.Equal(t, 1.0, sum(t, replicas, "mailretention_task_runs_total", task, "held"), task)
 		require.Zero(t, sum(t, replicas, "mailretention_task_runs_total", task, "failed"), task)
 	}
-	for _, name := range []string{"retention/" + database, "task/statistics"} {
+	for _, name := range []string{"retention/" + database, statisticsLease} {
 		require.Equal(t, 1.0, sum(t, replicas, "mailretention_lease_events_total", name, string(lease.EventAcquired)), name)
 		require.Equal(t, 1.0, sum(t, replicas, "mailretention_lease_events_total", name, string(lease.EventReleased)), name)
 	}
@@ -145,7 +145,7 @@ func TestWorkWithoutItsLeaseIsNotCommitted(t *testing.T) {
 	leases, err := lease.New(mysqltest.Open(t, database), lease.Config{})
 	require.NoError(t, err)
 	work := mysqltest.Open(t, database)
-	err = leases.Do(t.Context(), "task/statistics", func(ctx context.Context) error {
+	err = leases.Do(t.Context(), statisticsLease, func(ctx context.Context) error {
 		held, _ := lease.FromContext(ctx)
 		if err := leases.ForceRelease(ctx, held.Name(), held.Token()); err != nil {
 			return err

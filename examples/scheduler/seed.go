@@ -18,7 +18,7 @@ const (
 
 	sqlCreateDay     = "CREATE TABLE IF NOT EXISTS %s (%s)"
 	sqlInsertRaw     = "INSERT INTO %s (data) VALUES (?)"
-	sqlInsertMessage = "INSERT INTO %s (scope, status, subject, timestamp, size, raw_table, raw_headers_id) VALUES ('incoming', 'Sent', 'old mail', ?, ?, ?, LAST_INSERT_ID())"
+	sqlInsertMessage = "INSERT INTO %s (scope, status, subject, timestamp, size, raw_table, raw_headers_id) VALUES ('incoming', 'Sent', 'old mail', ?, ?, ?, ?)"
 )
 
 // seed makes the message database and some old mail in it, so that retention has something to do.
@@ -46,16 +46,16 @@ func seed(ctx context.Context, db *sql.DB, database string) error {
 }
 
 func insertMails(ctx context.Context, db *sql.DB, store *provisioner.Provisioner, table string, at time.Time) error {
-	conn, err := db.Conn(ctx) // LAST_INSERT_ID() is the session's
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
 	for range mailsPerDay {
-		if _, err := conn.ExecContext(ctx, fmt.Sprintf(sqlInsertRaw, store.Ident(table)), strings.Repeat("x", mailBytes)); err != nil {
+		result, err := db.ExecContext(ctx, fmt.Sprintf(sqlInsertRaw, store.Ident(table)), strings.Repeat("x", mailBytes))
+		if err != nil {
 			return err
 		}
-		if _, err := conn.ExecContext(ctx, fmt.Sprintf(sqlInsertMessage, store.Ident("messages")), at.Unix(), mailBytes, table); err != nil {
+		row, err := result.LastInsertId()
+		if err != nil {
+			return err
+		}
+		if _, err := db.ExecContext(ctx, fmt.Sprintf(sqlInsertMessage, store.Ident("messages")), at.Unix(), mailBytes, table, row); err != nil {
 			return err
 		}
 	}

@@ -31,13 +31,14 @@ func TestMain(m *testing.M) {
 func TestACrashLosesNoAcceptedMail(t *testing.T) {
 	const before, clients = 40, 4 // mails accepted before the crash, by that many clients
 	s := newSite(t, retention.Policy{})
-	out := newLines()
 	program := exec.CommandContext(t.Context(), os.Args[0],
 		"-dsn", mysqltest.DSN(t, ""), "-database", s.name, "-sink", s.instances[0].Sink, "-port", "0", "-every", "1h")
 	program.Env = append(os.Environ(), programVariable+"=1")
-	program.Stdout = out
+	program.Stderr = os.Stderr
+	output, err := program.StdoutPipe()
+	require.NoError(t, err)
 	require.NoError(t, program.Start())
-	addresses := []string{out.address(t), out.address(t)}
+	addresses := addresses(t, output)
 
 	var lock sync.Mutex
 	var accepted []string
@@ -71,25 +72,14 @@ func TestACrashLosesNoAcceptedMail(t *testing.T) {
 	}
 }
 
-// lines is a writer whose lines can be waited for.
-type lines struct {
-	*io.PipeWriter
-	read *bufio.Scanner
-}
-
-func newLines() *lines {
-	r, w := io.Pipe()
-	return &lines{PipeWriter: w, read: bufio.NewScanner(r)}
-}
-
-// address returns where the next instance that says so receives.
-func (l *lines) address(t *testing.T) string {
+// addresses returns where the program's instances receive, which is among the first lines that it prints.
+func addresses(t *testing.T, output io.Reader) (all []string) {
 	t.Helper()
-	for l.read.Scan() {
-		if found := regexp.MustCompile(`receives on (\S+);`).FindStringSubmatch(l.read.Text()); found != nil {
-			return found[1]
+	for lines := bufio.NewScanner(output); len(all) < instances && lines.Scan(); {
+		if found := regexp.MustCompile(`receives on (\S+);`).FindStringSubmatch(lines.Text()); found != nil {
+			all = append(all, found[1])
 		}
 	}
-	t.Fatal("the program ended")
-	return ""
+	require.Len(t, all, instances, "the program ended")
+	return all
 }

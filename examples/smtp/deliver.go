@@ -14,8 +14,8 @@ import (
 
 const (
 	maxAttempts    = 18               // then a message is held
-	commandTimeout = 15 * time.Second // for each answer of the sink
-	deliverTimeout = time.Minute      // for one attempt, the database included
+	sendTimeout    = 30 * time.Second // to hand one message to the sink
+	deliverTimeout = time.Minute      // for that, and for noting what came of it
 )
 
 // letter is what is delivered, and to whom.
@@ -89,13 +89,14 @@ func (m *MTA) load(ctx context.Context, tx *sql.Tx, message int64) (letter, erro
 
 // send hands the letter to the sink.
 func (m *MTA) send(ctx context.Context, l letter) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", m.Sink)
 	if err != nil {
 		return err
 	}
+	context.AfterFunc(ctx, func() { conn.Close() }) // whether it is done or takes too long
 	client := smtp.NewClient(conn)
-	defer client.Close()
-	client.CommandTimeout, client.SubmissionTimeout = commandTimeout, commandTimeout
 	if err := client.Hello(m.Name); err != nil {
 		return err
 	}

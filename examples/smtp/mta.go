@@ -144,7 +144,7 @@ func (m *MTA) deliverAlways(ctx context.Context) {
 	}
 }
 
-// retainAlways runs retention at each tick. A run that fails is logged; the next one begins anew.
+// retainAlways runs retention at each tick.
 func (m *MTA) retainAlways(ctx context.Context) {
 	ticks := time.NewTicker(m.Every)
 	defer ticks.Stop()
@@ -154,15 +154,7 @@ func (m *MTA) retainAlways(ctx context.Context) {
 			return
 		case <-ticks.C:
 		}
-		report, err := m.retention.Run(ctx)
-		switch {
-		case errors.Is(err, retention.ErrHeld):
-			m.Logger.Info("another instance runs retention", "why", err)
-		case err != nil:
-			m.Logger.Error("retention", "report", report, "err", err)
-		default:
-			m.Logger.Info("retention", "report", report)
-		}
+		_, _ = m.retention.Run(ctx) // the Runner has logged how it ended, and the next tick begins anew
 	}
 }
 

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -146,6 +148,25 @@ func TestEachRecipientHasItsOwnFate(t *testing.T) {
 	require.Equal(t, 1, s.count(t, "SELECT COUNT(*) FROM messages WHERE held = 1 AND status = 'Held'"))
 }
 
+func TestMailArrivesAsItWasSent(t *testing.T) {
+	s := newSite(t, retention.Policy{})
+	mails := []string{
+		"Subject: no body\r\n\r\n",
+		"Subject: no empty line\r\n",
+		"\r\nno headers\r\n",
+		"Subject: =?utf-8?q?a broken?= \xff\r\n\r\n\xfe\xff 8 bits \x00\r\n",
+		compose("an ordinary mail", 100_000),
+	}
+	for i, mail := range mails {
+		require.NoError(t, send(s.addresses[i%2], mail, willing))
+	}
+	s.checkBooks(t)
+	s.deliver(t)
+	for _, mail := range mails {
+		require.Equal(t, 1, s.sink.count(willing, mail), mail)
+	}
+}
+
 func TestAddressesThatCantBeStoredAreRefused(t *testing.T) {
 	s := newSite(t, retention.Policy{})
 	for _, to := range []string{strings.Repeat("a", maxAddress) + "@example.net", "\xff@example.net"} {
@@ -157,12 +178,13 @@ func TestAddressesThatCantBeStoredAreRefused(t *testing.T) {
 func TestAStopFinishesWhatWasAccepted(t *testing.T) {
 	s := newSite(t, retention.Policy{})
 	ctx, stop := context.WithCancel(t.Context())
-	out := newLines()
+	output, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, out, options{dsn: mysqltest.DSN(t, ""), database: s.name, sink: s.instances[0].Sink, every: time.Hour})
+		err := run(ctx, out, options{dsn: mysqltest.DSN(t, ""), database: s.name, sink: s.instances[0].Sink, every: time.Hour})
+		ended <- errors.Join(err, out.Close())
 	}()
-	addresses := []string{out.address(t), out.address(t)}
+	addresses := addresses(t, output)
 	var mails []string
 	for i := range 20 {
 		mails = append(mails, compose(fmt.Sprint("mail ", i), 1_000))
