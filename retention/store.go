@@ -8,9 +8,10 @@ import "context"
 // progress is called after each committed batch with the number of its rows, from the method's own goroutine,
 // and may be nil. If it returns an error the method stops with that error, and what follows is not done.
 //
-// Each method may be called again after any failure, and beside other callers. The context's error stays
-// matchable. Beside it, an error that matches [ErrInUse] keeps the table, [ErrRefused] says that nothing may go
-// now, [ErrStop] that the whole database is concerned; any other concerns this table alone.
+// Each method may be called again after any failure, and beside other callers. Once its context has ended it
+// begins nothing more, and its error matches the context's or its cause. Else an error that matches [ErrInUse] keeps
+// the table, [ErrRefused] says that nothing may go now, [ErrStop] that the whole database is concerned; any other
+// concerns this table alone.
 type Store interface {
 	// Inventory reads what is there. It changes nothing.
 	Inventory(ctx context.Context) (Inventory, error)
