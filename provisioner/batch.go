@@ -24,8 +24,11 @@ const (
 	maxDelay   = time.Second
 )
 
-// errDecideAgain says that the rows are not what the batch was decided on. It was rolled back.
-var errDecideAgain = errors.New("provisioner: rows changed since they were read")
+var (
+	// errDecideAgain says that a batch came to nothing, or that it isn't known what it came to: the rows are read anew.
+	errDecideAgain = errors.New("rows have changed since they were read")
+	errUnsettled   = errors.New("rows changed each time between being read and being deleted")
+)
 
 // batches runs the transactions of one call: it sizes them by time, retries them, and waits between them.
 type batches struct {
@@ -59,8 +62,7 @@ func (b *batches) begin(id int64) {
 	}
 }
 
-// run runs fn, which returns how many rows it changed or removed, as one batch. If it returns errDecideAgain the caller
-// reads the rows anew: the batch has come to nothing, or its commit is unknown.
+// run runs fn, which returns how many rows it changed or removed, as one batch. After errDecideAgain it may be called again.
 func (b *batches) run(ctx context.Context, fn func(*sql.Tx) (rows int64, err error)) error {
 	start := time.Now()
 	var rows int64
@@ -97,7 +99,12 @@ func (b *batches) retry(ctx context.Context, err error) error {
 		b.isolation = sql.LevelRepeatableRead
 		return errDecideAgain
 	}
-	if b.failures++; b.failures > limit {
+	b.failures++
+	switch {
+	case b.failures <= limit:
+	case errors.Is(err, errDecideAgain):
+		return errUnsettled
+	default:
 		return err
 	}
 	delay := min(firstDelay<<(b.failures-1), maxDelay)

@@ -10,14 +10,15 @@ import (
 	"github.com/mailretention/mailretention/retention"
 )
 
-// Nothing depends on the DSN: each method does the same whatever the session is set to.
-func TestSessionOddities(t *testing.T) {
+// oddSessions are DSN parameters under which everything must be as usual.
+func oddSessions(t *testing.T) map[string][]string {
+	t.Helper()
 	isolation := "transaction_isolation='SERIALIZABLE'"
 	timeout := "max_execution_time=10000"
 	if mysqltest.IsMariaDB(t) {
 		isolation, timeout = "tx_isolation='SERIALIZABLE'", "max_statement_time=10"
 	}
-	for name, params := range map[string][]string{
+	return map[string][]string{
 		"plain":                 nil,
 		"ANSI_QUOTES":           {"sql_mode='ANSI_QUOTES'"},
 		"NO_BACKSLASH_ESCAPES":  {"sql_mode='NO_BACKSLASH_ESCAPES'"},
@@ -36,7 +37,12 @@ func TestSessionOddities(t *testing.T) {
 		"safe updates":          {"sql_safe_updates=1"},
 		"statement time":        {timeout},
 		"many statements":       {"multiStatements=true"},
-	} {
+	}
+}
+
+// Nothing depends on the DSN: each method does the same whatever the session is set to.
+func TestSessionOddities(t *testing.T) {
+	for name, params := range oddSessions(t) {
 		t.Run(name, func(t *testing.T) {
 			mysqltest.NoLeaks(t)
 			s := existing(t, provisioner.Config{}, params...)
