@@ -115,7 +115,7 @@ func (s *store) books() []string {
 // tables returns the names of all tables and views that begin with raw- in any case.
 func (s *store) tables() []string {
 	s.t.Helper()
-	return s.column("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA=? AND TABLE_NAME LIKE 'raw-%' ORDER BY 1", s.name)
+	return s.column("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA=? AND LOWER(TABLE_NAME) LIKE 'raw-%' ORDER BY 1", s.name)
 }
 
 func (s *store) exec(query string, args ...any) {
