@@ -181,13 +181,16 @@ func (a *acquisition) judge(r *row, arrived time.Time) error {
 	return held
 }
 
+// rateTolerance: clocks whose rates differ by less than the part over this are no anomaly, however long ago the last look was.
+const rateTolerance = 100
+
 // watchClock reports what shows that the server's clock is or was wrong.
 func (a *acquisition) watchClock(r *row, arrived time.Time) {
 	report := func(format string, args ...any) {
 		a.emit(Event{Kind: EventClockAnomaly, Name: a.name, Token: r.Token, Err: fmt.Errorf("lease: "+format, args...)})
 	}
-	if d := a.memory.drift(r.now, arrived); d.Abs() > a.cfg.Margin {
-		report("the server's clock moved by %s against the local one since the last look", d)
+	if d, since := a.memory.drift(r.now, arrived, a.cfg.TTL); d.Abs() > a.cfg.Margin+since/rateTolerance {
+		report("the server's clock moved by %s against the local one in %s", d, since)
 	}
 	if s, ok := a.memory.recall(a.name); r.wrongClock() && !(ok && s.seq == r.seq) {
 		report("the row of %q was renewed at %s and expires at %s, but the server's clock says %s", a.name, r.Renewed, r.Expires, r.now)

@@ -53,7 +53,7 @@ func (l *Leases) with(ctx context.Context, do func(querier, table) error) error 
 	if err != nil {
 		return err
 	}
-	for {
+	for stale := l.db.Stats().OpenConnections; ; stale-- {
 		conn, err := l.db.Conn(ctx)
 		if err != nil {
 			return l.starved(err)
@@ -63,10 +63,10 @@ func (l *Leases) with(ctx context.Context, do func(querier, table) error) error 
 			drop(conn)
 		}
 		_ = conn.Close() // returns it; all it can say is that it is closed
-		if !errors.Is(err, driver.ErrBadConn) {
+		if !errors.Is(err, driver.ErrBadConn) || stale <= 0 {
 			return s.table.explain(err)
 		}
-		// The pool's connection had gone before anything was sent; the next one may be good.
+		// The connection was broken before anything was sent, as all that were open may be; another may be good.
 	}
 }
 

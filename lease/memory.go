@@ -19,7 +19,7 @@ type sight struct {
 type memory struct {
 	mu            sync.Mutex
 	seen          map[string]sight
-	server, local time.Time // the server's clock at the last look, and the local one when the answer arrived
+	server, local time.Time // the server's clock at an earlier look, and the local one when the answer arrived
 }
 
 // observe remembers what an answer showed. The sight's since tells for how long the row has been like that.
@@ -47,16 +47,19 @@ func (m *memory) forget(name string) {
 	delete(m.seen, name)
 }
 
-// drift is how far the server's clock ran ahead of the local one since the last look; behind, it is negative.
-func (m *memory) drift(server, local time.Time) time.Duration {
+// drift is how far the server's clock ran ahead of the local one since an earlier look, about window ago if there was one
+// so recently; behind, it is negative.
+func (m *memory) drift(server, local time.Time, window time.Duration) (d, since time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var d time.Duration
 	if !m.local.IsZero() {
-		d = server.Sub(m.server) - local.Sub(m.local)
+		since = local.Sub(m.local)
+		d = server.Sub(m.server) - since
 	}
-	m.server, m.local = server, local
-	return d
+	if m.local.IsZero() || since >= window {
+		m.server, m.local = server, local
+	}
+	return d, since
 }
 
 // patience is how long a row must stand still before its lease may be stolen.

@@ -1,0 +1,9 @@
+package lease_test
+
+import (
+	"testing"
+
+	"github.com/mailretention/mailretention/internal/mysqltest"
+)
+
+func TestMain(m *testing.M) { mysqltest.Main(m) }
