@@ -2,9 +2,11 @@ package provisioner_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mailretention/mailretention/internal/mariadb"
 	"github.com/mailretention/mailretention/internal/mysqltest"
 	"github.com/mailretention/mailretention/provisioner"
 	"github.com/mailretention/mailretention/retention"
@@ -46,45 +48,69 @@ func TestSessionOddities(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mysqltest.NoLeaks(t)
 			s := existing(t, provisioner.Config{}, params...)
-			plain := &store{Provisioner: s.Provisioner, t: t, db: mysqltest.Open(t, s.name), name: s.name, today: s.today}
-			settings := "SELECT CONCAT_WS(' ', @@autocommit, @@sql_mode, @@time_zone, @@lock_wait_timeout, @@innodb_lock_wait_timeout, @@character_set_client)"
-			before := s.column(settings)
-			require.NoError(t, s.Provision(t.Context()))
-			plain.withoutKey()
-			for range 2 {
-				require.NoError(t, s.insert(t.Context(), s.today, 21))
-			}
-			plain.addTable(s.day(5))
-			plain.addMessage(5, 50, true)
-			plain.addDay(6, 60)
-			plain.book(s.day(6), 60)
-			plain.book(s.day(7), 70)
-			plain.addMessage(8, 80, false)
-
-			inv := s.inventory()
-			tables := byName(inv)
-			require.Len(t, inv.Tables, 3)
-			require.EqualValues(t, 42, tables[s.day(0)].Bytes)
-			require.EqualValues(t, 50, tables[s.day(5)].Bytes)
-			require.NotEmpty(t, tables[s.day(5)].InUse)
-			require.EqualValues(t, 60, tables[s.day(6)].Bytes)
-			require.Equal(t, s.today.AddDate(0, 0, -5).Unix()+3600, inv.Newest.Unix())
-			require.Equal(t, s.today.YearDay(), inv.Now.YearDay())
-			require.Equal(t, []retention.Drift{
-				{Table: s.day(8), Kind: retention.DriftDangling},
-				{Table: s.day(7), Kind: retention.DriftOrphan, Bytes: 70},
-				{Table: s.day(6), Kind: retention.DriftDouble, Bytes: 120},
-				{Table: s.day(5), Kind: retention.DriftMissing},
-			}, inv.Drift)
-			s.reconcile(4)
-			require.ElementsMatch(t, []string{s.day(0) + " 42", s.day(5) + " 50", s.day(6) + " 60"}, plain.books())
-
-			plain.addDay(30, 5)
-			require.Contains(t, tableNames(s.inventory()), s.day(30), "no reading shows an old snapshot")
-			require.Equal(t, before, s.column(settings), "the session is as it was found")
-			require.NoError(t, s.DropDatabase(t.Context(), s.name))
+			everyMethodWorks(t, s, &store{Provisioner: s.Provisioner, t: t, db: mysqltest.Open(t, s.name), name: s.name, today: s.today})
 		})
 	}
+}
+
+func TestServerOddities(t *testing.T) {
+	for name, args := range map[string][]string{
+		"lower case":                   {"--lower-case-table-names=1"},
+		"statement-based binary log":   {"--log-bin", "--server-id=1", "--binlog-format=STATEMENT"},
+		"autocommit off":               {"--autocommit=0"},
+		"rolls back at a lock timeout": {"--innodb-rollback-on-timeout", "--innodb-lock-wait-timeout=1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := private(t, mariadb.Options{Args: args}, provisioner.Config{})
+			plain := *s
+			plain.db = openDSN(t, s.server.DSN(s.name)+"?autocommit=1")
+			everyMethodWorks(t, s, &plain)
+		})
+	}
+}
+
+// everyMethodWorks uses the methods of s, and makes and checks through plain what they meet.
+func everyMethodWorks(t *testing.T, s, plain *store) {
+	t.Helper()
+	settings := "SELECT CONCAT_WS(' ', @@autocommit, @@sql_mode, @@time_zone, @@lock_wait_timeout, @@innodb_lock_wait_timeout, @@character_set_client)"
+	before := s.column(settings)
+	require.NoError(t, s.Provision(t.Context()))
+	plain.withoutKey()
+	for range 2 {
+		require.NoError(t, s.insert(t.Context(), s.today, 21))
+	}
+	plain.addTable(s.day(5))
+	plain.addMessage(5, 50, true)
+	plain.addDay(6, 60)
+	plain.book(s.day(6), 60)
+	plain.book(s.day(7), 70)
+	plain.addMessage(8, 80, false)
+
+	inv := s.inventory()
+	tables := byName(inv)
+	require.Len(t, inv.Tables, 3)
+	require.EqualValues(t, 42, tables[s.day(0)].Bytes)
+	require.EqualValues(t, 50, tables[s.day(5)].Bytes)
+	require.NotEmpty(t, tables[s.day(5)].InUse)
+	require.EqualValues(t, 60, tables[s.day(6)].Bytes)
+	require.Equal(t, s.today.AddDate(0, 0, -5).Unix()+3600, inv.Newest.Unix())
+	require.WithinDuration(t, time.Now(), inv.Now, time.Hour)
+	require.Equal(t, []retention.Drift{
+		{Table: s.day(8), Kind: retention.DriftDangling},
+		{Table: s.day(7), Kind: retention.DriftOrphan, Bytes: 70},
+		{Table: s.day(6), Kind: retention.DriftDouble, Bytes: 120},
+		{Table: s.day(5), Kind: retention.DriftMissing},
+	}, inv.Drift)
+	s.reconcile(4)
+	require.ElementsMatch(t, []string{s.day(0) + " 42", s.day(5) + " 50", s.day(6) + " 60"}, plain.books())
+
+	plain.addDay(30, 5)
+	require.Contains(t, tableNames(s.inventory()), s.day(30), "no reading shows an old snapshot")
+	require.NoError(t, s.DropTable(t.Context(), s.day(30), nil))
+	require.NoError(t, s.PruneMessages(t.Context(), retention.Cut{Before: s.today.AddDate(0, 0, -4)}, nil))
+	require.Equal(t, []string{"1"}, plain.column("SELECT COUNT(*) FROM "+s.Ident("messages")), "the one that is held")
+	require.Equal(t, before, s.column(settings), "the session is as it was found")
+	require.NoError(t, s.DropDatabase(t.Context(), s.name))
 }
 
 func TestADeadConnectionIsReplaced(t *testing.T) {
