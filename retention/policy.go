@@ -90,7 +90,7 @@ func (p Policy) String() string {
 		parts = append(parts, count(len(p.Holds), "legal hold"))
 	}
 	if p.AllowEmpty {
-		parts = append(parts, "may empty")
+		parts = append(parts, "may be empty")
 	}
 	return strings.Join(parts, "; ")
 }
