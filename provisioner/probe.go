@@ -9,8 +9,8 @@ import (
 // probeLimit is how many messages a probe reads. Where it finds fewer it has found them all.
 const probeLimit = 1000
 
-// rest deletes what the walk up to the id last has left behind: old messages among younger ones, if there are any.
-func (r prune) rest(ctx context.Context, last int64) error {
+// rest deletes old messages among younger ones above the id passed, if there are any.
+func (r prune) rest(ctx context.Context, passed int64) error {
 	found, err := r.probe(ctx, 0, probeLimit)
 	if err != nil || len(found) == 0 {
 		return err
@@ -25,7 +25,7 @@ func (r prune) rest(ctx context.Context, last int64) error {
 	case len(found) < probeLimit:
 		_, err = r.walk(ctx, 0, step{find: r.probe, apply: r.delete, gap: 1})
 	default:
-		_, err = r.walk(ctx, last, step{find: r.find, apply: r.delete, gap: maxGap})
+		_, err = r.walk(ctx, passed, step{find: r.find, apply: r.delete, gap: maxGap})
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mailretention/mailretention/retention"
 )
@@ -31,35 +32,41 @@ type prune struct {
 }
 
 func (r prune) all(ctx context.Context) error {
-	probe := r.p.cfg.Schema.Messages.Probe
-	find := r.find
-	if probe != "" {
-		find = r.findUntilYoung
+	passed, err := r.front(ctx)
+	if err == nil && r.p.cfg.Schema.Messages.Probe != "" {
+		err = r.rest(ctx, passed)
 	}
-	last, err := r.walk(ctx, 0, step{find: find, apply: r.delete, gap: maxGap})
-	if err == nil && probe != "" {
-		err = r.rest(ctx, last)
-	}
-	if err != nil || last == 0 {
+	if err != nil {
 		return err
 	}
-	return r.orphans(ctx, last)
+	return r.orphans(ctx, passed)
+}
+
+// front deletes from the first message on, and returns up to which id there is nothing left to do: with a probe, to where the next
+// messages are too young, and without one to the last.
+func (r prune) front(ctx context.Context) (passed int64, err error) {
+	all := r.p.cfg.Schema.Messages.Probe == ""
+	find := func(ctx context.Context, after int64, limit int) ([]row, error) {
+		rows, err := r.find(ctx, after, limit)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(rows) == 0:
+			passed = after
+		case all || slices.ContainsFunc(rows, func(m row) bool { return m.fate != stays }):
+			return rows, nil
+		default:
+			passed = rows[0].id - 1
+		}
+		return nil, nil
+	}
+	_, err = r.walk(ctx, 0, step{find: find, apply: r.delete, gap: maxGap})
+	return passed, err
 }
 
 // find reads the next messages, whatever becomes of them.
 func (r prune) find(ctx context.Context, after int64, limit int) ([]row, error) {
 	return r.p.readRows(ctx, r.p.names.selectFates(r.goes, r.old, after, limit))
-}
-
-// findUntilYoung reads the next messages unless all of them are too young.
-func (r prune) findUntilYoung(ctx context.Context, after int64, limit int) ([]row, error) {
-	rows, err := r.find(ctx, after, limit)
-	for _, found := range rows {
-		if found.fate != stays {
-			return rows, err
-		}
-	}
-	return nil, err
 }
 
 // delete deletes the selected messages, after what belongs to them.

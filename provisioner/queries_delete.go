@@ -145,7 +145,20 @@ func (n names) deleteByIndex(table, condition string) string {
 
 // selectOrphans reads the ids above after, up to last, that a child has and no message.
 func (n names) selectOrphans(child childNames, after, last int64, limit int) string {
-	return fmt.Sprintf("SELECT DISTINCT c.%[1]s, %[2]d FROM %[3]s AS c LEFT JOIN %[4]s AS m ON m.%[5]s=c.%[1]s"+
-		" WHERE c.%[1]s>%[6]d AND c.%[1]s<=%[7]d AND m.%[5]s IS NULL ORDER BY c.%[1]s LIMIT %[8]d",
-		child.messageID, goes, child.table, n.messages, n.id, after, last, limit)
+	return fmt.Sprintf("SELECT DISTINCT c.%s, %d%s ORDER BY c.%[1]s LIMIT %[4]d", child.messageID, goes, n.orphans(child, after, last), limit)
+}
+
+// selectWhichHaveOrphans reads the numbers of the children that have ids up to last that no message has.
+func (n names) selectWhichHaveOrphans(last int64) string {
+	var which []string
+	for i, child := range n.children {
+		which = append(which, fmt.Sprintf("SELECT %d FROM DUAL WHERE EXISTS (SELECT 1%s)", i, n.orphans(child, 0, last)))
+	}
+	return strings.Join(which, " UNION ALL ")
+}
+
+// orphans are the rows of a child whose id is above after, up to last, and no message's.
+func (n names) orphans(child childNames, after, last int64) string {
+	return fmt.Sprintf(" FROM %s AS c LEFT JOIN %s AS m ON m.%s=c.%s WHERE c.%[4]s>%d AND c.%[4]s<=%[6]d AND m.%[3]s IS NULL",
+		child.table, n.messages, n.id, child.messageID, after, last)
 }
