@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mailretention/mailretention/internal/mysqlerr"
 	"github.com/mailretention/mailretention/lease"
 	"github.com/mailretention/mailretention/retention"
 )
@@ -204,6 +205,8 @@ func (f *fleet) checkLeases(ctx context.Context) finding {
 	switch {
 	case errors.Is(err, lease.ErrNotProvisioned):
 		return finding{ok, subject, "the first run makes database " + f.leaseDatabase(), ""}
+	case mysqlerr.Is(err, mysqlerr.DatabaseDenied, mysqlerr.TableDenied):
+		return finding{note, subject, err.Error(), ""} // a fault of the rights, which says it all
 	case err != nil:
 		return finding{fault, subject, err.Error(), "make database " + f.leaseDatabase() + " available, or name another with --lease-database"}
 	}

@@ -74,23 +74,20 @@ func specificity(pattern string) int {
 // like matches a name with a pattern in which % and _ are wildcards and a backslash takes that from them.
 func like(pattern, name string) bool {
 	for i := 0; i < len(pattern); i++ {
-		switch {
-		case pattern[i] == '%':
-			for j := 0; j <= len(name); j++ {
+		if pattern[i] == '%' {
+			for j := range len(name) + 1 {
 				if like(pattern[i+1:], name[j:]) {
 					return true
 				}
 			}
 			return false
-		case name == "":
-			return false
-		case pattern[i] == '\\' && i+1 < len(pattern):
+		}
+		wild := pattern[i] == '_'
+		if pattern[i] == '\\' && i+1 < len(pattern) {
 			i++
-			fallthrough
-		default:
-			if pattern[i] != '_' && pattern[i] != name[0] {
-				return false
-			}
+		}
+		if name == "" || !wild && pattern[i] != name[0] {
+			return false
 		}
 		name = name[1:]
 	}

@@ -54,8 +54,9 @@ func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 func successes(old string, all []server, results []result, now time.Time) []sample {
 	times := map[string]float64{}
 	for line := range strings.Lines(old) {
-		if series, value, ok := strings.Cut(strings.TrimPrefix(line, successMetric), "} "); ok {
-			times[series+"}"], _ = strconv.ParseFloat(strings.TrimSpace(value), 64) // what is no number counts as never
+		series, found := strings.CutPrefix(strings.TrimSpace(line), successMetric+"{")
+		if end := strings.LastIndexByte(series, ' '); found && end >= 0 {
+			times["{"+series[:end]], _ = strconv.ParseFloat(series[end+1:], 64) // what is no number counts as never
 		}
 	}
 	for _, r := range results {

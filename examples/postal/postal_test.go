@@ -206,7 +206,11 @@ func (p *postal) callIn(ctx context.Context, world surroundings, args ...string)
 
 func callWith(ctx context.Context, world surroundings, env map[string]string, args ...string) outcome {
 	var out, err bytes.Buffer
-	world.out, world.err = &out, io.Writer(&err)
+	world.out = &out
+	if world.err == nil {
+		world.err = io.Discard
+	}
+	world.err = io.MultiWriter(&err, world.err)
 	world.lookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	status := execute(ctx, world, args)
 	return outcome{status, out.String(), err.String()}

@@ -78,7 +78,7 @@ func (r result) advise() string {
 		return "nothing goes while this is so; run again when it is mended"
 	case r.outcome() == retention.OutcomeHeld:
 		return "another run does it; leases says which"
-	case r.outcome() == retention.OutcomePartial:
+	case r.outcome() == retention.OutcomePartial, errors.Is(r.err, errNotBegun):
 		return "run again: what is left is taken up where it ended"
 	case r.err != nil:
 		return "run again when it is mended; the other servers are not concerned"

@@ -78,8 +78,9 @@ func (f *fleet) run(ctx context.Context, world surroundings) []result {
 		runners = append(runners, runner)
 	}
 	ended := retention.RunAll(ctx, slices.Values(runners), f.options.parallel, func(report retention.Report, err error) {
-		r := &results[index[report.Name]]
-		r.Report, r.Plan, r.err = &report, report.Plan, err
+		if r := &results[index[report.Name]]; ctx.Err() == nil || report.Outcome != retention.OutcomeFailed {
+			r.Report, r.Plan, r.err = &report, report.Plan, err
+		}
 	})
 	for i := range results {
 		if results[i].err == errNotBegun && ended != nil {
@@ -89,6 +90,7 @@ func (f *fleet) run(ctx context.Context, world surroundings) []result {
 	return results
 }
 
+// errNotBegun is of servers whose turn had not come when the run was ended.
 var errNotBegun = errors.New("not begun")
 
 // writeReports writes for people what a run did.
