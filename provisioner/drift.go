@@ -1,9 +1,7 @@
 package provisioner
 
 import (
-	"database/sql"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -35,7 +33,7 @@ func (p *Provisioner) absentDays(v view) []string {
 
 // drift lists where bookkeeping, tables and pointers disagree. A name that is a view's has neither a table nor none: it is left alone.
 func (p *Provisioner) drift(v view) []retention.Drift {
-	var list []retention.Drift
+	list := []retention.Drift{}
 	add := func(table string, kind retention.DriftKind) {
 		list = append(list, retention.Drift{Table: table, Kind: kind, Bytes: claimed(v.booked[table])})
 	}
@@ -65,30 +63,4 @@ func (p *Provisioner) drift(v view) []retention.Drift {
 		}
 	}
 	return list
-}
-
-// usable reports whether a booked size can be one: NULL and what is below zero can't.
-func usable(bytes sql.NullInt64) bool { return bytes.Valid && bytes.Int64 >= 0 }
-
-// agreed returns the size that all rows of a table have; false if there is none or they differ.
-func agreed(rows []sql.NullInt64) (bytes int64, ok bool) {
-	if len(rows) == 0 || !usable(rows[0]) {
-		return 0, false
-	}
-	for _, row := range rows {
-		if row != rows[0] {
-			return 0, false
-		}
-	}
-	return rows[0].Int64, true
-}
-
-// claimed adds up what the rows of a table claim, as far as a number goes.
-func claimed(rows []sql.NullInt64) (bytes int64) {
-	for _, row := range rows {
-		if usable(row) {
-			bytes += min(row.Int64, math.MaxInt64-bytes)
-		}
-	}
-	return bytes
 }

@@ -161,6 +161,6 @@ func (p *Provisioner) forget(ctx context.Context, name string, progress func(row
 	if p.names.sizes == "" {
 		return nil
 	}
-	_, err := p.amend(ctx, name, p.deleteOrphan)
+	_, err := p.closeBooks(ctx, name)
 	return err
 }

@@ -58,7 +58,7 @@ func (p *Provisioner) inventory(ctx context.Context) (retention.Inventory, error
 	if err != nil {
 		return retention.Inventory{}, err
 	}
-	inv := retention.Inventory{Now: v.now, Newest: v.newest, Ignored: p.ignored(v), Drift: p.drift(v)}
+	inv := retention.Inventory{Now: v.now, Newest: v.newest, Tables: []retention.Table{}, Ignored: p.ignored(v), Drift: p.drift(v)}
 	for _, name := range slices.Sorted(maps.Keys(v.days)) {
 		bytes, known := sizes[name]
 		inv.Tables = append(inv.Tables, retention.Table{
@@ -150,11 +150,11 @@ func (p *Provisioner) addPending(ctx context.Context, v *view, ids []int64) erro
 
 // ignored are the names that look like a raw table's, but are not a day's table.
 func (p *Provisioner) ignored(v view) []retention.Ignored {
-	var list []retention.Ignored
+	list := []retention.Ignored{}
 	for _, name := range slices.Sorted(maps.Keys(v.kinds)) {
 		_, day := p.days.Parse(name)
 		switch kind := v.kinds[name]; {
-		case !p.days.Resembles(name) || p.cfg.Schema.names(name):
+		case !p.days.Resembles(name) || p.cfg.Schema.mentions(name):
 		case !day:
 			list = append(list, retention.Ignored{Name: name, Reason: fmt.Sprintf("not the name of a day, as %q is", p.days.Name(v.now))})
 		case kind != baseTable:
@@ -174,38 +174,4 @@ func parseMicros(value sql.NullString) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("the newest message's time: %w", err)
 	}
 	return time.UnixMicro(micros).UTC(), nil
-}
-
-// each runs a query and calls row after each row was scanned into dest.
-func (p *Provisioner) each(ctx context.Context, query string, args, dest []any, row func()) error {
-	return p.conn(ctx, func(c *sql.Conn) error { return each(ctx, c, query, args, dest, row) })
-}
-
-// each runs a query and calls row after each row was scanned into dest.
-func each(ctx context.Context, on querier, query string, args, dest []any, row func()) error {
-	rows, err := on.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := rows.Scan(dest...); err != nil {
-			return err
-		}
-		row()
-	}
-	return rows.Err()
-}
-
-// querier is what a pool, a connection and a transaction have in common.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-func anys[T any](values []T) []any {
-	list := make([]any, len(values))
-	for i, value := range values {
-		list[i] = value
-	}
-	return list
 }

@@ -20,12 +20,12 @@ func (p *Provisioner) Provision(ctx context.Context) error {
 	}
 	for _, statement := range statements {
 		if err := p.define(ctx, statement); err != nil {
-			return fmt.Errorf("provisioner: provision %q: %w", p.cfg.Database, err)
+			return fmt.Errorf("provisioner: provision %q: %w", p.cfg.Database, explain(err))
 		}
 	}
 	for _, s := range p.cfg.Schema.shapes() {
 		if err := p.compare(ctx, s); err != nil {
-			return fmt.Errorf("provisioner: provision %q: %w", p.cfg.Database, err)
+			return fmt.Errorf("provisioner: provision %q: %w", p.cfg.Database, explain(err))
 		}
 	}
 	return nil
@@ -38,7 +38,7 @@ func (p *Provisioner) DropDatabase(ctx context.Context, name string) error {
 		return fmt.Errorf("provisioner: drop database %q: this is the Provisioner of %q", name, p.cfg.Database)
 	}
 	if err := p.define(ctx, p.names.dropDatabase()); err != nil {
-		return fmt.Errorf("provisioner: drop database %q: %w", name, err)
+		return fmt.Errorf("provisioner: drop database %q: %w", name, explain(err))
 	}
 	return nil
 }
@@ -47,6 +47,6 @@ func (p *Provisioner) DropDatabase(ctx context.Context, name string) error {
 func (p *Provisioner) define(ctx context.Context, statement string) error {
 	return p.waiting(ctx, p.cfg.LockWait, func(c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, statement)
-		return explain(err)
+		return err
 	})
 }

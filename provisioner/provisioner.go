@@ -3,13 +3,10 @@ package provisioner
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/mailretention/mailretention/internal/sqlname"
 )
@@ -22,14 +19,6 @@ type Provisioner struct {
 	names   names
 	session atomic.Pointer[session] // nil until the first statement
 }
-
-// session is what was found on the first connection, and is the same on each that has the DSN.
-type session struct {
-	autocommit bool
-	charset    string // of statements
-}
-
-const restoreTimeout = 5 * time.Second // for a statement that waits for nothing
 
 // names are the schema's identifiers, quoted once, so that no statement is built from an unchecked one.
 // What the schema lacks is "".
@@ -79,62 +68,6 @@ func (p *Provisioner) serverTime(ctx context.Context) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("provisioner: read the server's clock: %w", err)
 	}
 	return time.UnixMicro(micros).UTC(), nil
-}
-
-// conn runs fn on a connection of its own on which each statement outside a transaction commits by itself. Without that, where
-// the DSN or the server turns autocommit off, a read would show an old snapshot and keep its tables locked.
-func (p *Provisioner) conn(ctx context.Context, fn func(*sql.Conn) error) error {
-	c, err := p.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	s, err := p.firstSession(ctx, c)
-	if err != nil {
-		return err
-	}
-	if !s.autocommit {
-		if _, err := c.ExecContext(ctx, autocommitOn); err != nil {
-			return err
-		}
-		defer restore(ctx, c, autocommitOff)
-	}
-	return fn(c)
-}
-
-// firstSession reads, when it is first called, what all sessions have in common, and makes sure that they can spell the names.
-func (p *Provisioner) firstSession(ctx context.Context, c *sql.Conn) (*session, error) {
-	if s := p.session.Load(); s != nil {
-		return s, nil
-	}
-	var s session
-	if err := c.QueryRowContext(ctx, selectSession).Scan(&s.autocommit, &s.charset); err != nil {
-		return nil, err
-	}
-	if !s.spells(fmt.Sprint(p.cfg.Database, p.cfg.Schema)) {
-		return nil, fmt.Errorf("provisioner: names that are not ASCII need a connection in utf8mb4, and this one is in %s: set charset=utf8mb4 in the DSN", s.charset)
-	}
-	p.session.Store(&s)
-	return &s, nil
-}
-
-func (s session) spells(names string) bool {
-	notASCII := func(r rune) bool { return r > unicode.MaxASCII }
-	return strings.HasPrefix(s.charset, "utf8") || !strings.ContainsFunc(names, notASCII)
-}
-
-// restore sets a session back, also when ctx has ended. A connection where that fails is closed.
-func restore(ctx context.Context, c *sql.Conn, statement string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
-	defer cancel()
-	if _, err := c.ExecContext(ctx, statement); err != nil {
-		discard(c)
-	}
-}
-
-// discard closes c for good instead of giving it back to the pool: its session is not as we found it.
-func discard(c *sql.Conn) {
-	_ = c.Raw(func(any) error { return driver.ErrBadConn })
 }
 
 func newNames(cfg Config) names {

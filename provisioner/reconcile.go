@@ -2,7 +2,6 @@ package provisioner
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 
@@ -25,7 +24,7 @@ func (p *Provisioner) Reconcile(ctx context.Context) (repaired int, err error) {
 	}
 	var failures []error
 	for _, d := range p.drift(v) {
-		done, err := p.repair(ctx, d)
+		done, err := p.repair(ctx, v, d)
 		if err != nil {
 			failures = append(failures, fmt.Errorf("provisioner: reconcile %q: %s of %q: %w", p.cfg.Database, d.Kind, d.Table, explain(err)))
 		}
@@ -40,7 +39,7 @@ func (p *Provisioner) Reconcile(ctx context.Context) (repaired int, err error) {
 }
 
 // repair removes one drift; done is false if it has gone by itself.
-func (p *Provisioner) repair(ctx context.Context, d retention.Drift) (done bool, err error) {
+func (p *Provisioner) repair(ctx context.Context, v view, d retention.Drift) (done bool, err error) {
 	switch d.Kind {
 	case retention.DriftDangling:
 		return p.clearDangling(ctx, d.Table)
@@ -48,10 +47,15 @@ func (p *Provisioner) repair(ctx context.Context, d retention.Drift) (done bool,
 		if _, err := p.clearDangling(ctx, d.Table); err != nil {
 			return false, err
 		}
-		return p.amend(ctx, d.Table, p.deleteOrphan)
-	default:
-		return p.settle(ctx, d.Table)
+		return p.closeBooks(ctx, d.Table)
 	}
+	var measured map[string]int64
+	if _, agree := agreed(v.booked[d.Table]); !agree {
+		if measured, err = p.measure(ctx, []string{d.Table}); err != nil {
+			return false, err
+		}
+	}
+	return p.settleBooks(ctx, d.Table, measured)
 }
 
 // clearDangling takes away the pointers at a table that is gone.
@@ -61,64 +65,4 @@ func (p *Provisioner) clearDangling(ctx context.Context, table string) (done boo
 	}
 	err = p.clearGone(ctx, table, nil)
 	return err == nil, err
-}
-
-// amend calls fn in a fenced transaction in which the rows of a raw table are locked, with these rows, and whether the table is gone.
-func (p *Provisioner) amend(ctx context.Context, table string, fn func(ctx context.Context, tx *sql.Tx, table string, booked []sql.NullInt64, gone bool) (bool, error)) (done bool, err error) {
-	err = retried(ctx, func() error {
-		return p.transact(ctx, sql.LevelRepeatableRead, func(tx *sql.Tx) error {
-			booked, err := p.lockBooked(ctx, tx, table)
-			if err != nil {
-				return err
-			}
-			gone, err := p.gone(ctx, tx, table)
-			if err != nil {
-				return err
-			}
-			done, err = fn(ctx, tx, table, booked, gone)
-			return err
-		})
-	})
-	return done && err == nil, err
-}
-
-// deleteOrphan deletes the rows of a table that is gone.
-func (p *Provisioner) deleteOrphan(ctx context.Context, tx *sql.Tx, table string, booked []sql.NullInt64, gone bool) (done bool, err error) {
-	if len(booked) == 0 || !gone {
-		return false, nil
-	}
-	_, err = tx.ExecContext(ctx, p.names.deleteBooked(), table, table)
-	return true, err
-}
-
-// settle leaves a raw table that is there exactly one row, with a size.
-func (p *Provisioner) settle(ctx context.Context, table string) (done bool, err error) {
-	measured, err := p.measure(ctx, []string{table})
-	if err != nil {
-		return false, err
-	}
-	return p.amend(ctx, table, func(ctx context.Context, tx *sql.Tx, table string, booked []sql.NullInt64, gone bool) (bool, error) {
-		_, agree := agreed(booked)
-		if gone || agree && len(booked) == 1 {
-			return false, nil
-		}
-		if len(booked) > 1 {
-			if _, err := tx.ExecContext(ctx, p.names.deleteDoubles(), table, table, len(booked)-1); err != nil {
-				return false, err
-			}
-		}
-		if agree {
-			return true, nil
-		}
-		bytes, known := measured[table]
-		switch {
-		case !known:
-			return false, errors.New("its size can't be measured")
-		case len(booked) == 0:
-			_, err = tx.ExecContext(ctx, p.names.insertBooked(), table, bytes)
-		default:
-			_, err = tx.ExecContext(ctx, p.names.setBooked(), bytes, table, table)
-		}
-		return true, err
-	})
 }

@@ -173,8 +173,8 @@ func checkOptional(name string) error {
 	return sqlname.Check(name)
 }
 
-// names reports whether a table is one that s names.
-func (s Schema) names(table string) bool {
+// mentions reports whether a table is one that s names.
+func (s Schema) mentions(table string) bool {
 	named := func(name string) bool { return name == table }
 	return named(s.Sizes.Name) || named(s.Messages.Name) ||
 		slices.ContainsFunc(s.Children, func(c ChildTable) bool { return named(c.Name) }) ||

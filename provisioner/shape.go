@@ -72,7 +72,7 @@ func (p *Provisioner) compare(ctx context.Context, want shape) error {
 		have[strings.ToLower(name)] = kind
 	})
 	if err != nil {
-		return fmt.Errorf("columns of %q: %w", want.table, explain(err))
+		return fmt.Errorf("columns of %q: %w", want.table, err)
 	}
 	var differences []string
 	for _, c := range want.columns {

@@ -49,7 +49,7 @@ func TestInventoryTakesThreeStatements(t *testing.T) {
 		inv, err := p.Inventory(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, retention.Inventory{
-			Now: mockedNow, Newest: mockedNow,
+			Now: mockedNow, Newest: mockedNow, Ignored: []retention.Ignored{}, Drift: []retention.Drift{},
 			Tables: []retention.Table{{Name: "raw-2026-05-01", Day: time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC), Bytes: 17, SizeKnown: true}},
 		}, inv)
 	}

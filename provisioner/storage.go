@@ -68,7 +68,7 @@ func (s *StorageSizes) refresh(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		if mysqlerr.Number(err) == 0 {
+		if !mysqlerr.Is(err, mysqlerr.SpecialDenied, mysqlerr.UnknownInformation, mysqlerr.UnknownCharset) {
 			return err
 		}
 	}
@@ -95,7 +95,10 @@ func (s *StorageSizes) addLengths(ctx context.Context, database string, tables [
 		return err
 	}
 	for _, table := range tables {
-		if bytes, ok := lengths[table]; ok && sizes[table] == 0 {
+		if _, known := sizes[table]; known {
+			continue
+		}
+		if bytes, ok := lengths[table]; ok {
 			sizes[table] = bytes
 		}
 	}

@@ -3,23 +3,13 @@ package provisioner
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
-	"time"
+	"math/rand/v2"
 
+	"github.com/mailretention/mailretention/internal/mysqlerr"
 	"github.com/mailretention/mailretention/retention"
 )
-
-// waiting runs fn on a connection of its own whose statements wait for others' locks no longer than bound, rounded up to the servers'
-// whole seconds. MySQL's own bound for a table is a year. Then the session gets its own settings back.
-func (p *Provisioner) waiting(ctx context.Context, bound time.Duration, fn func(*sql.Conn) error) error {
-	return p.conn(ctx, func(c *sql.Conn) error {
-		if _, err := c.ExecContext(ctx, setLockWaits(bound)); err != nil {
-			return err
-		}
-		defer restore(ctx, c, resetLockWaits)
-		return fn(c)
-	})
-}
 
 // transact runs fn in a transaction, then the guard as its last statement, and commits. An error means that nothing was done,
 // but for a commit whose answer was lost.
@@ -56,4 +46,25 @@ func (p *Provisioner) guard(ctx context.Context, tx *sql.Tx) error {
 		return fmt.Errorf("provisioner: guard: %w: %w", retention.ErrStop, err)
 	}
 	return nil
+}
+
+// retried calls fn again, with a bound, when the server has rolled it back for others' sake.
+func retried(ctx context.Context, fn func() error) error {
+	for failures := 0; ; failures++ {
+		err := fn()
+		if err == nil || failures == maxRetries || !passing(err) {
+			return err
+		}
+		delay := min(firstDelay<<failures, maxDelay)
+		if err := sleep(ctx, rand.N(delay)); err != nil {
+			return err
+		}
+	}
+}
+
+// passing reports whether err comes from others that were in the way.
+func passing(err error) bool {
+	class := mysqlerr.Classify(err)
+	return !errors.Is(err, retention.ErrStop) &&
+		(class == mysqlerr.Retry || class == mysqlerr.Busy || mysqlerr.Is(err, mysqlerr.AutoincReadFailed))
 }

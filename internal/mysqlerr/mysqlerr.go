@@ -26,6 +26,8 @@ const (
 	NoSuchThread        = 1094 // ER_NO_SUCH_THREAD
 	TableDenied         = 1142 // ER_TABLEACCESS_DENIED_ERROR
 	ColumnDenied        = 1143 // ER_COLUMNACCESS_DENIED_ERROR
+	UnknownInformation  = 1109 // ER_UNKNOWN_TABLE: the information schema has no such table
+	UnknownCharset      = 1115 // ER_UNKNOWN_CHARACTER_SET
 	NoSuchTable         = 1146 // ER_NO_SUCH_TABLE
 	LockWaitTimeout     = 1205 // ER_LOCK_WAIT_TIMEOUT
 	Deadlock            = 1213 // ER_LOCK_DEADLOCK

@@ -1,0 +1,129 @@
+package provisioner
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+)
+
+// openBooks makes the bookkeeping's row of a raw table where there is none. A row from before the table was made says 0 afterwards.
+func (p *Provisioner) openBooks(ctx context.Context, table string) error {
+	if p.names.sizes == "" {
+		return nil
+	}
+	return retried(ctx, func() error {
+		return p.unfenced(ctx, sql.LevelRepeatableRead, func(tx *sql.Tx) error {
+			booked, err := p.lockBooked(ctx, tx, table)
+			if err != nil {
+				return err
+			}
+			if len(booked) == 0 {
+				_, err := tx.ExecContext(ctx, p.names.insertBooked(), table, 0)
+				return err
+			}
+			if bytes, ok := agreed(booked); ok && bytes == 0 {
+				return nil
+			}
+			// With the row locked: whoever makes the table now can't book anything before this transaction ends.
+			if gone, err := p.gone(ctx, tx, table); err != nil || !gone {
+				return err
+			}
+			_, err = tx.ExecContext(ctx, p.names.setBooked(), 0, table, table)
+			return err
+		})
+	})
+}
+
+// closeBooks deletes the rows of a raw table that is gone; done is false if there is none, or the table is there.
+func (p *Provisioner) closeBooks(ctx context.Context, table string) (done bool, err error) {
+	return p.amend(ctx, table, func(tx *sql.Tx, booked []sql.NullInt64, gone bool) (bool, error) {
+		if len(booked) == 0 || !gone {
+			return false, nil
+		}
+		_, err := tx.ExecContext(ctx, p.names.deleteBooked(), table, table)
+		return true, err
+	})
+}
+
+// settleBooks leaves a raw table that is there exactly one row, with a size: the measured one if those that are booked don't agree.
+func (p *Provisioner) settleBooks(ctx context.Context, table string, measured map[string]int64) (done bool, err error) {
+	return p.amend(ctx, table, func(tx *sql.Tx, booked []sql.NullInt64, gone bool) (bool, error) {
+		_, agree := agreed(booked)
+		if gone || agree && len(booked) == 1 {
+			return false, nil
+		}
+		if len(booked) > 1 {
+			if _, err := tx.ExecContext(ctx, p.names.deleteDoubles(), table, table, len(booked)-1); err != nil {
+				return false, err
+			}
+		}
+		if agree {
+			return true, nil
+		}
+		bytes, known := measured[table]
+		switch {
+		case !known:
+			return false, errors.New("its size can't be measured")
+		case len(booked) == 0:
+			_, err = tx.ExecContext(ctx, p.names.insertBooked(), table, bytes)
+		default:
+			_, err = tx.ExecContext(ctx, p.names.setBooked(), bytes, table, table)
+		}
+		return true, err
+	})
+}
+
+// amend calls fn in a fenced transaction in which the rows of a raw table are locked, with what they say, and whether the table is gone.
+func (p *Provisioner) amend(ctx context.Context, table string, fn func(tx *sql.Tx, booked []sql.NullInt64, gone bool) (done bool, err error)) (done bool, err error) {
+	err = retried(ctx, func() error {
+		return p.transact(ctx, sql.LevelRepeatableRead, func(tx *sql.Tx) error {
+			booked, err := p.lockBooked(ctx, tx, table)
+			if err != nil {
+				return err
+			}
+			gone, err := p.gone(ctx, tx, table)
+			if err != nil {
+				return err
+			}
+			done, err = fn(tx, booked, gone)
+			return err
+		})
+	})
+	return done && err == nil, err
+}
+
+// lockBooked reads what is booked for a raw table. Until the transaction ends, which is REPEATABLE READ, nobody else changes it or inserts
+// where there is nothing: two that insert at once meet as a deadlock, and the one that comes again finds the other's row.
+func (p *Provisioner) lockBooked(ctx context.Context, tx *sql.Tx, table string) ([]sql.NullInt64, error) {
+	var rows []sql.NullInt64
+	var bytes sql.NullInt64
+	err := each(ctx, tx, p.names.lockBooked(), []any{table, table}, []any{&bytes}, func() { rows = append(rows, bytes) })
+	return rows, err
+}
+
+// usable reports whether a booked size can be one: NULL and what is below zero can't.
+func usable(bytes sql.NullInt64) bool { return bytes.Valid && bytes.Int64 >= 0 }
+
+// agreed returns the size that all rows of a table have; false if there is none or they differ.
+func agreed(rows []sql.NullInt64) (bytes int64, ok bool) {
+	if len(rows) == 0 || !usable(rows[0]) {
+		return 0, false
+	}
+	for _, row := range rows {
+		if row != rows[0] {
+			return 0, false
+		}
+	}
+	return rows[0].Int64, true
+}
+
+// claimed adds up what the rows of a table claim, as far as a number goes.
+func claimed(rows []sql.NullInt64) (bytes int64) {
+	for _, row := range rows {
+		if usable(row) {
+			bytes += min(row.Int64, math.MaxInt64-bytes)
+		}
+	}
+	return bytes
+}
