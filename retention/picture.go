@@ -18,8 +18,8 @@ const (
 )
 
 // String returns the plan for people: totals; a line a day with its size, a bar to scale, the verdict and the
-// reason, where long runs of one verdict are folded; then what is ignored, drift and warnings. It is at most 80
-// columns wide, and without colour.
+// reason, where long runs of one verdict are folded; then what is in use or ignored, drift and warnings. It is at
+// most 80 columns wide, and without colour.
 func (p Plan) String() string {
 	if p.Now.IsZero() {
 		return "No plan."
@@ -27,6 +27,10 @@ func (p Plan) String() string {
 	var b picture
 	b.totals(p)
 	b.rows(p.rows())
+	needed := slices.DeleteFunc(slices.Clone(p.Keeps), func(k Keep) bool { return k.Table.InUse == "" })
+	b.list("In use:", len(needed), func(i int) string {
+		return needed[i].Table.Name + ": " + needed[i].Table.InUse
+	})
 	b.list("Ignored, never touched:", len(p.Ignored), func(i int) string {
 		return p.Ignored[i].Name + ": " + p.Ignored[i].Reason
 	})
@@ -120,9 +124,6 @@ func (b *picture) row(r row, largest int64) {
 	bytes, bar := "?", ""
 	if r.sized() {
 		bytes, bar = size(r.Bytes), strings.Repeat(r.bar, barLength(r.Bytes, largest))
-	}
-	if r.InUse != "" {
-		r.verdict += " (" + r.InUse + ")"
 	}
 	b.line(fmt.Sprintf(rowFormat, date(r.Day), bytes, barWidth, bar, r.verdict))
 }

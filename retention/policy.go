@@ -85,7 +85,7 @@ func checkHolds(holds []Hold) error {
 // String returns the policy on one line, for people.
 func (p Policy) String() string {
 	parts := []string{"raw mail " + limits(p.RawDays, p.RawBytes), "messages " + limits(p.MessageDays, nil)}
-	parts = append(parts, fmt.Sprintf("newest %s always stay", count(p.keepDays(), "day")))
+	parts = append(parts, count(p.keepDays(), "newest day")+" protected")
 	if len(p.Holds) > 0 {
 		parts = append(parts, count(len(p.Holds), "legal hold"))
 	}

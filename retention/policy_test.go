@@ -90,9 +90,9 @@ func TestValidateAccepts(t *testing.T) {
 
 func TestPolicyString(t *testing.T) {
 	for want, p := range map[string]retention.Policy{
-		"raw mail for ever; messages for ever; newest 2 days always stay":                     {},
-		"raw mail 30 days and 1.0 GiB; messages 40 days; newest 2 days always stay":           {RawDays: new(30), RawBytes: new(int64(1 << 30)), MessageDays: new(40)},
-		"raw mail 0 B; messages 1 day; newest 1 day always stay; 2 legal holds; may be empty": {RawBytes: new(int64(0)), MessageDays: new(1), MinKeepDays: 1, Holds: make([]retention.Hold, 2), AllowEmpty: true},
+		"raw mail for ever; messages for ever; 2 newest days protected":                     {},
+		"raw mail 30 days and 1.0 GiB; messages 40 days; 2 newest days protected":           {RawDays: new(30), RawBytes: new(int64(1 << 30)), MessageDays: new(40)},
+		"raw mail 0 B; messages 1 day; 1 newest day protected; 2 legal holds; may be empty": {RawBytes: new(int64(0)), MessageDays: new(1), MinKeepDays: 1, Holds: make([]retention.Hold, 2), AllowEmpty: true},
 	} {
 		require.Equal(t, want, p.String())
 	}
