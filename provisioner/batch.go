@@ -62,8 +62,8 @@ func (b *batches) begin(id int64) {
 	}
 }
 
-// run runs fn, which returns how many rows it changed or removed, as one batch. After errDecideAgain it may be called again.
-func (b *batches) run(ctx context.Context, fn func(*sql.Tx) (rows int64, err error)) error {
+// run runs fn, which returns how many rows it changed or removed, as one batch of a size. After errDecideAgain it may be called again.
+func (b *batches) run(ctx context.Context, size int, fn func(*sql.Tx) (rows int64, err error)) error {
 	start := time.Now()
 	var rows int64
 	err := b.p.transact(ctx, b.isolation, func(tx *sql.Tx) (err error) {
@@ -75,7 +75,7 @@ func (b *batches) run(ctx context.Context, fn func(*sql.Tx) (rows int64, err err
 	}
 	took := time.Since(start)
 	b.failures = 0
-	b.rows = nextBatch(b.rows, took, b.p.cfg.BatchTime)
+	b.rows = nextBatch(b.rows, size, took, b.p.cfg.BatchTime)
 	if b.progress != nil {
 		if err := b.progress(rows); err != nil {
 			return err
@@ -114,9 +114,13 @@ func (b *batches) retry(ctx context.Context, err error) error {
 	return errDecideAgain
 }
 
-// nextBatch returns how many rows take about target, when rows took took.
-func nextBatch(rows int, took, target time.Duration) int {
-	fit := float64(rows) * float64(target) / float64(max(took, 1))
+// nextBatch returns how many rows the next batch should have, to take about target, when one of size took took.
+// One that was smaller than rows says when that is too much, not when it is too little.
+func nextBatch(rows, size int, took, target time.Duration) int {
+	if size < rows && took <= target {
+		return rows
+	}
+	fit := float64(size) * float64(target) / float64(max(took, 1))
 	return int(max(minBatch, min(fit, float64(rows*batchGrowth), maxBatch)))
 }
 

@@ -16,20 +16,22 @@ import (
 func TestNextBatch(t *testing.T) {
 	const target = 50 * time.Millisecond
 	for name, test := range map[string]struct {
-		rows int
-		took time.Duration
-		next int
+		rows, size int
+		took       time.Duration
+		next       int
 	}{
-		"just right":                 {1000, target, 1000},
-		"twice as fast":              {1000, target / 2, 2000},
-		"twice as slow":              {1000, 2 * target, 500},
-		"grows no faster":            {1000, time.Millisecond, 4000},
-		"not measurably long":        {1000, 0, 4000},
-		"shrinks at once":            {10_000, 100 * target, 100},
-		"no smaller than the least":  {100, time.Hour, 100},
-		"no larger than the largest": {19_000, target / 4, 20_000},
+		"just right":                 {1000, 1000, target, 1000},
+		"twice as fast":              {1000, 1000, target / 2, 2000},
+		"twice as slow":              {1000, 1000, 2 * target, 500},
+		"grows no faster":            {1000, 1000, time.Millisecond, 4000},
+		"not measurably long":        {1000, 1000, 0, 4000},
+		"shrinks at once":            {10_000, 10_000, 100 * target, 100},
+		"no smaller than the least":  {100, 100, time.Hour, 100},
+		"a smaller one was fast":     {1000, 10, time.Millisecond, 1000},
+		"a smaller one was slow":     {1000, 500, 2 * target, 250},
+		"no larger than the largest": {19_000, 19_000, target / 4, 20_000},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, test.next, nextBatch(test.rows, test.took, target)) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, test.next, nextBatch(test.rows, test.size, test.took, target)) })
 	}
 }
 
@@ -59,7 +61,7 @@ func TestChoose(t *testing.T) {
 		failures int
 		first    int64
 		spans    []span
-		goes     int64
+		goes     int
 		used     int
 	}{
 		"one range":                        {rows: rows(5, 6, 7), spans: []span{{5, 7}}, goes: 3, used: 3},

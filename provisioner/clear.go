@@ -22,7 +22,7 @@ func (b *batches) clear(ctx context.Context, table, condition string) (left bool
 			},
 			apply: func(ctx context.Context, tx *sql.Tx, s selection) (int64, error) {
 				rows, err := affected(tx.ExecContext(ctx, n.clearReferences(condition, s.spans), table, table))
-				if rows > s.goes { // one between the ids, which may be pending
+				if rows > int64(s.goes) { // one between the ids, which may be pending
 					return 0, errDecideAgain
 				}
 				return rows, err

@@ -80,7 +80,7 @@ func (r prune) delete(ctx context.Context, tx *sql.Tx, s selection) (rows int64,
 	if err != nil {
 		return 0, err
 	}
-	if rows != s.goes { // one of them may be held by now, and must keep its children
+	if rows != int64(s.goes) { // one of them may be held by now, and must keep its children
 		return 0, errDecideAgain
 	}
 	if len(r.p.names.children) > 0 && !s.gapless() {

@@ -12,15 +12,14 @@ import (
 	"github.com/mailretention/mailretention/retention"
 )
 
-// oddSessions are DSN parameters under which everything must be as usual.
-func oddSessions(t *testing.T) map[string][]string {
-	t.Helper()
+// Nothing depends on the DSN: each method does the same whatever the session is set to.
+func TestSessionOddities(t *testing.T) {
 	isolation := "transaction_isolation='SERIALIZABLE'"
 	timeout := "max_execution_time=10000"
 	if mysqltest.IsMariaDB(t) {
 		isolation, timeout = "tx_isolation='SERIALIZABLE'", "max_statement_time=10"
 	}
-	return map[string][]string{
+	for name, params := range map[string][]string{
 		"plain":                 nil,
 		"ANSI_QUOTES":           {"sql_mode='ANSI_QUOTES'"},
 		"NO_BACKSLASH_ESCAPES":  {"sql_mode='NO_BACKSLASH_ESCAPES'"},
@@ -39,16 +38,14 @@ func oddSessions(t *testing.T) map[string][]string {
 		"safe updates":          {"sql_safe_updates=1"},
 		"statement time":        {timeout},
 		"many statements":       {"multiStatements=true"},
-	}
-}
-
-// Nothing depends on the DSN: each method does the same whatever the session is set to.
-func TestSessionOddities(t *testing.T) {
-	for name, params := range oddSessions(t) {
+	} {
 		t.Run(name, func(t *testing.T) {
 			mysqltest.NoLeaks(t)
 			s := existing(t, provisioner.Config{}, params...)
-			everyMethodWorks(t, s, &store{Provisioner: s.Provisioner, t: t, db: mysqltest.Open(t, s.name), name: s.name, today: s.today})
+			plain := *s
+			plain.db = mysqltest.Open(t, s.name)
+			everyMethodWorks(t, s, &plain)
+			deletingWorks(t, s, &plain)
 		})
 	}
 }
@@ -65,6 +62,7 @@ func TestServerOddities(t *testing.T) {
 			plain := *s
 			plain.db = openDSN(t, s.server.DSN(s.name)+"?autocommit=1")
 			everyMethodWorks(t, s, &plain)
+			deletingWorks(t, s, &plain)
 		})
 	}
 }

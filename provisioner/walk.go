@@ -33,8 +33,8 @@ type span struct{ first, last int64 }
 // selection is what a batch takes.
 type selection struct {
 	spans []span
-	goes  int64 // how many rows of the spans are known to go
-	used  int   // how many rows were looked at for it
+	goes  int // how many rows of the spans are known to go
+	used  int // how many rows were looked at for it
 }
 
 // gapless reports whether the spans have no room for a row that wasn't known.
@@ -43,7 +43,7 @@ func (s selection) gapless() bool {
 	for _, span := range s.spans {
 		ids += span.last - span.first + 1
 	}
-	return ids == s.goes
+	return ids == int64(s.goes)
 }
 
 // step says how a walk finds rows, and what it does with those that go.
@@ -66,7 +66,7 @@ func (b *batches) walk(ctx context.Context, after int64, s step) (last int64, er
 			}
 			chosen := b.choose(rows, s.gap)
 			if chosen.goes > 0 {
-				err := b.run(ctx, func(tx *sql.Tx) (int64, error) { return s.apply(ctx, tx, chosen) })
+				err := b.run(ctx, chosen.goes, func(tx *sql.Tx) (int64, error) { return s.apply(ctx, tx, chosen) })
 				if errors.Is(err, errDecideAgain) {
 					break
 				}
@@ -93,7 +93,7 @@ func (b *batches) choose(rows []row, gap int64) (s selection) {
 			continue
 		case last < 0:
 			b.begin(r.id)
-		case s.goes == int64(b.rows) || last == maxSpans-1:
+		case s.goes == b.rows || last == maxSpans-1:
 			return s
 		}
 		// A range also locks the row behind it: after a failure, when that may be the one that is locked, each id stands alone.
