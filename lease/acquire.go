@@ -28,10 +28,14 @@ func (l *Leases) acquire(ctx context.Context, name string, goOn func(error) bool
 	}
 	a := &acquisition{Leases: l, name: name}
 	_, _ = rand.Read(a.holder[:]) // never fails
+	var seen error                // the last one that tells most
 	for pause := firstPause; ; pause = min(2*pause, l.poll) {
 		lease, err := a.round(ctx)
 		if err == nil {
 			return lease, nil
+		}
+		if seen == nil || errors.Is(err, ErrHeld) || ctx.Err() == nil {
+			seen = err
 		}
 		if !goOn(err) {
 			a.giveUp(ctx)
@@ -39,7 +43,7 @@ func (l *Leases) acquire(ctx context.Context, name string, goOn func(error) bool
 		}
 		if ended := sleep(ctx, untilRetry(err, jitter(pause))); ended != nil {
 			a.giveUp(ctx)
-			return nil, fmt.Errorf("lease: waiting for %q: %w; last seen: %w", name, ended, err)
+			return nil, fmt.Errorf("lease: waiting for %q: %w; last seen: %w", name, ended, seen)
 		}
 	}
 }
@@ -52,16 +56,10 @@ func untilRetry(err error, pause time.Duration) time.Duration {
 	return pause
 }
 
-// attempts bounds a call that tries again: a statement that waits for a lock, or for a server that is gone, may use up one
-// attempt, and the next look or connection needs another.
-const attempts = 2
-
 // round tries until there is a verdict.
 func (a *acquisition) round(ctx context.Context) (lease *Lease, err error) {
-	ctx, cancel := context.WithTimeout(ctx, attempts*a.attempt)
-	defer cancel()
 	begin := time.Now()
-	err = a.retry(ctx, func() error {
+	err = a.persist(ctx, func(ctx context.Context) error {
 		lease, err = a.step(ctx)
 		return err
 	})
@@ -208,9 +206,7 @@ func (a *acquisition) giveUp(ctx context.Context) {
 	if !a.unsure {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attempts*a.attempt)
-	defer cancel()
-	err := a.retry(ctx, func() error {
+	err := a.persist(context.WithoutCancel(ctx), func(ctx context.Context) error {
 		_, _, err := a.exec(ctx, func(t table) string { return t.abandon(a.name, a.holder) })
 		return err
 	})

@@ -75,23 +75,17 @@ func (c *Config) check() error {
 	if len(c.Owner) > maxBytes {
 		fault("Owner has %d bytes: use at most %d", len(c.Owner), maxBytes)
 	}
-	if _, err := qualify("", c.Table); err != nil {
+	database, name := split(c.Table)
+	if _, err := sqlname.Qualify(cmp.Or(database, name), name); err != nil { // a DSN's database is checked at first use
 		fault("Table %q: %w", c.Table, err)
 	}
 	return errors.Join(faults...)
 }
 
-// qualify returns the table's full name: that before the last dot is the database, else fallback.
-func qualify(fallback, name string) (table, error) {
-	database := fallback
-	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
-		database, name = name[:dot], name[dot+1:]
-	} else if fallback == "" { // not known yet
-		_, err := sqlname.Quote(name)
-		return "", err
-	}
-	qualified, err := sqlname.Qualify(database, name)
-	return table(qualified), err
+// split parts a table's name at the last dot: before it is the database, "" if there is none.
+func split(name string) (database, table string) {
+	dot := strings.LastIndexByte(name, '.')
+	return name[:max(dot, 0)], name[dot+1:]
 }
 
 // New returns the leases of the table that cfg names. It does no I/O and starts nothing, so a second one with other times

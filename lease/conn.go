@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mailretention/mailretention/internal/mysqlerr"
+	"github.com/mailretention/mailretention/internal/sqlname"
 )
 
 const firstPause = 5 * time.Millisecond // between tries; it doubles
@@ -22,8 +23,9 @@ type querier interface {
 
 // session is what the pool's connections have in common.
 type session struct {
-	table      table
-	autocommit bool
+	database, name string // of the table
+	table          table
+	autocommit     bool
 }
 
 // session asks for the session's properties at first use; two callers that do at once find the same.
@@ -36,19 +38,24 @@ func (l *Leases) session(ctx context.Context) (*session, error) {
 	if err := l.db.QueryRowContext(ctx, sessionQuery).Scan(&database, &s.autocommit); err != nil {
 		return nil, l.starved(err)
 	}
-	var err error
-	if s.table, err = qualify(database.String, l.cfg.Table); err != nil {
-		return nil, fmt.Errorf("lease: Table %q: %w", l.cfg.Table, err)
+	s.database, s.name = split(l.cfg.Table)
+	if s.database == "" {
+		s.database = database.String
 	}
-	if s.table == "" {
+	if s.database == "" {
 		return nil, fmt.Errorf("lease: no database is selected: name one in the DSN, or in Table as %q", "database."+l.cfg.Table)
 	}
+	qualified, err := sqlname.Qualify(s.database, s.name)
+	if err != nil {
+		return nil, fmt.Errorf("lease: Table %q: %w", l.cfg.Table, err)
+	}
+	s.table = table(qualified)
 	l.known.Store(&s)
 	return &s, nil
 }
 
 // with lends do a connection for as long as it runs. Sessions without autocommit get a transaction around it.
-func (l *Leases) with(ctx context.Context, do func(querier, table) error) error {
+func (l *Leases) with(ctx context.Context, do func(querier, *session) error) error {
 	s, err := l.session(ctx)
 	if err != nil {
 		return err
@@ -70,15 +77,15 @@ func (l *Leases) with(ctx context.Context, do func(querier, table) error) error 
 	}
 }
 
-func (s *session) run(ctx context.Context, conn *sql.Conn, do func(querier, table) error) error {
+func (s *session) run(ctx context.Context, conn *sql.Conn, do func(querier, *session) error) error {
 	if s.autocommit {
-		return do(conn, s.table)
+		return do(conn, s)
 	}
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if err := do(tx, s.table); err != nil {
+	if err := do(tx, s); err != nil {
 		_ = tx.Rollback() // the first error tells more
 		return err
 	}
@@ -104,8 +111,8 @@ func (l *Leases) starved(err error) error {
 func (l *Leases) exec(ctx context.Context, build func(table) string) (affected, number int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.attempt)
 	defer cancel()
-	err = l.with(ctx, func(q querier, t table) error {
-		result, err := q.ExecContext(ctx, build(t))
+	err = l.with(ctx, func(q querier, s *session) error {
+		result, err := q.ExecContext(ctx, build(s.table))
 		if err != nil {
 			return err
 		}
@@ -118,10 +125,21 @@ func (l *Leases) exec(ctx context.Context, build func(table) string) (affected, 
 	return affected, number, err
 }
 
-// retry calls do until it succeeds, fails for good, or ctx ends.
-func (l *Leases) retry(ctx context.Context, do func() error) error {
+// attempts bounds a call that tries again: a statement that waits for a lock, or for a server that is gone, may use up one
+// attempt, and what explains or replaces it needs another.
+const attempts = 2
+
+// persist calls do until it succeeds, fails for good, or the time of a few attempts is over.
+func (l *Leases) persist(ctx context.Context, do func(context.Context) error) error {
+	return l.retry(ctx, attempts*l.attempt, do)
+}
+
+// retry calls do until it succeeds, fails for good, ctx ends or the time is over.
+func (l *Leases) retry(ctx context.Context, within time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, l.poll) {
-		err := do()
+		err := do(ctx)
 		if !transient(err) {
 			return err
 		}

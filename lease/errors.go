@@ -83,8 +83,8 @@ func (e *LostError) Unwrap() error { return e.Err }
 // explain adds to an error of a statement what to do about it.
 func (t table) explain(err error) error {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil || errors.Is(err, ErrSchemaMismatch):
+		return err
 	case mysqlerr.Is(err, mysqlerr.BadDatabase):
 		return fmt.Errorf("%w: create the database of %s, then call Leases.Provision: %w", ErrNotProvisioned, t, err)
 	case mysqlerr.Is(err, mysqlerr.NoSuchTable):

@@ -26,16 +26,27 @@ func (l *Leases) Inspect(ctx context.Context, name string) (Info, error) {
 	if err := checkName(name); err != nil {
 		return Info{}, err
 	}
-	r, err := l.read(ctx, name)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Info{Name: name}, nil
-	}
-	return r.Info, err
+	info := Info{Name: name}
+	err := l.persist(ctx, func(ctx context.Context) error {
+		r, err := l.read(ctx, name)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err == nil {
+			info = r.Info
+		}
+		return err
+	})
+	return info, err
 }
 
 // List returns all leases, by name.
 func (l *Leases) List(ctx context.Context) ([]Info, error) {
-	rows, err := l.query(ctx, table.list)
+	var rows []row
+	err := l.persist(ctx, func(ctx context.Context) (err error) {
+		rows, err = l.query(ctx, table.list)
+		return err
+	})
 	infos := make([]Info, 0, len(rows))
 	for _, r := range rows {
 		infos = append(infos, r.Info)
@@ -50,10 +61,8 @@ func (l *Leases) ForceRelease(ctx context.Context, name string, token uint64) er
 	if err := checkName(name); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, attempts*l.attempt)
-	defer cancel()
 	unsure := false
-	return l.retry(ctx, func() error {
+	return l.persist(ctx, func(ctx context.Context) error {
 		n, _, err := l.exec(ctx, func(t table) string { return t.revoke(name, token) })
 		if err == nil && n == 0 {
 			err = l.unlessRevoked(ctx, name, token, unsure)

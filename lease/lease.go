@@ -128,9 +128,7 @@ func (l *Lease) extend(sent time.Time) {
 // more, and at least for a sixth of the TTL. The lease is lost if its error matches [ErrLost], and may still be trusted after any other.
 // A renewal after the lease expired succeeds if nobody acquired it in between.
 func (l *Lease) Renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, max(l.left(), l.leases.attempt))
-	defer cancel()
-	return l.leases.retry(ctx, func() error { return l.renew(ctx) })
+	return l.leases.retry(ctx, max(l.left(), l.leases.attempt), l.renew)
 }
 
 // renew makes one attempt.

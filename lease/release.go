@@ -19,10 +19,8 @@ func (l *Lease) release(ctx context.Context, rest time.Duration) error {
 	case l.isReleased():
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attempts*l.leases.attempt)
-	defer cancel()
 	begin, unsure := time.Now(), false
-	err := l.leases.retry(ctx, func() error {
+	err := l.leases.persist(context.WithoutCancel(ctx), func(ctx context.Context) error {
 		n, _, err := l.leases.exec(ctx, func(t table) string { return t.release(l.term, rest) })
 		if err == nil && n == 0 && !unsure {
 			err = l.unlessFree(ctx)

@@ -168,8 +168,8 @@ func (t table) describe() string {
 	return "SHOW COLUMNS FROM " + string(t)
 }
 
-func (t table) showCreate() string {
-	return "SHOW CREATE TABLE " + string(t)
+func engine(database, name string) string {
+	return "SELECT engine FROM information_schema.tables WHERE table_schema=_utf8mb4 " + text(database) + " AND table_name=_utf8mb4 " + text(name)
 }
 
 func text(s string) string {

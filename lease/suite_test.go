@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,7 +61,7 @@ func TestLeasePassesTheSuite(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{t: t, server: newFakeServer()}
 				w.worker = func(owner string) lock {
-					return &leaseLock{w: w, owner: owner, db: w.server.pool(t), leases: w.server.leases(t, owner, lease.Config{TTL: suiteTTL})}
+					return &leaseLock{history: &w.history, owner: owner, db: w.server.pool(t), leases: w.server.leases(t, owner, lease.Config{TTL: suiteTTL})}
 				}
 				require.NoError(t, violation(w))
 				require.NoError(t, w.history.check(w.server.writes()))
@@ -76,9 +75,8 @@ func TestNaiveTwinFailsTheSuite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{t: t, server: newFakeServer()}
-				var terms atomic.Uint64
 				w.worker = func(owner string) lock {
-					return &naiveLock{w: w, naive: &naiveLease{db: w.server.pool(t), owner: owner, ttl: suiteTTL}, terms: &terms}
+					return &naiveLock{history: &w.history, naive: &naiveLease{db: w.server.pool(t), owner: owner, ttl: suiteTTL}}
 				}
 				err := errors.Join(violation(w), w.history.check(w.server.writes()))
 				t.Log(err)
@@ -89,16 +87,16 @@ func TestNaiveTwinFailsTheSuite(t *testing.T) {
 }
 
 type leaseLock struct {
-	w      *world
-	owner  string
-	db     *sql.DB // the work's
-	leases *lease.Leases
+	history *history
+	owner   string
+	db      *sql.DB // the work's
+	leases  *lease.Leases
 }
 
 func (l *leaseLock) run(ctx context.Context, work func(context.Context, stay) error) error {
 	return l.leases.Do(ctx, suiteName, func(ctx context.Context) error {
 		held, _ := lease.FromContext(ctx)
-		leave := l.w.history.enter(suiteName, l.owner, held.Token())
+		leave := l.history.enter(suiteName, l.owner, held.Token())
 		defer leave()
 		context.AfterFunc(ctx, leave)
 		return work(ctx, &leaseStay{l, held.Token()})
@@ -133,17 +131,16 @@ func guarded(ctx context.Context, db *sql.DB, token uint64, guard func(context.C
 }
 
 type naiveLock struct {
-	w     *world
-	naive *naiveLease
-	terms *atomic.Uint64
+	history *history
+	naive   *naiveLease
 }
 
 func (l *naiveLock) run(ctx context.Context, work func(context.Context, stay) error) (err error) {
 	if err := l.naive.acquire(ctx, suiteName); err != nil {
 		return err
 	}
-	token := l.terms.Add(1)
-	leave := l.w.history.enter(suiteName, l.naive.owner, token)
+	token := uint64(time.Now().UnixNano()) // it has none of its own
+	leave := l.history.enter(suiteName, l.naive.owner, token)
 	defer func() {
 		leave()
 		err = errors.Join(err, l.naive.release(ctx, suiteName))
