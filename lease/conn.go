@@ -85,15 +85,17 @@ func (s *session) run(ctx context.Context, conn *sql.Conn, do func(querier, *ses
 	if err != nil {
 		return err
 	}
-	if err := do(tx, s); err != nil {
-		_ = tx.Rollback() // the first error tells more
-		return err
+	if err = do(tx, s); err == nil {
+		err = tx.Commit()
 	}
-	return tx.Commit()
+	if ended := tx.Rollback(); err != nil && ended != nil { // after Commit it does nothing
+		drop(conn) // the server may have the transaction open still, and its locks
+	}
+	return err
 }
 
-// drop keeps a connection to a server that takes no writes from being used again: after a failover the next
-// one leads elsewhere.
+// drop keeps a connection from being used again, for example one to a server that takes no writes: after a failover the
+// next one leads elsewhere.
 func drop(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the error is the request
 }

@@ -24,12 +24,16 @@ func (p *Provisioner) transact(ctx context.Context, isolation sql.IsolationLevel
 
 // unfenced is transact without the guard, for writers: they hold no lease.
 func (p *Provisioner) unfenced(ctx context.Context, isolation sql.IsolationLevel, fn func(*sql.Tx) error) error {
-	return p.waiting(ctx, batchLockWait, func(c *sql.Conn) error {
+	return p.waiting(ctx, batchLockWait, func(c *sql.Conn) (err error) {
 		tx, err := c.BeginTx(ctx, &sql.TxOptions{Isolation: isolation})
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback() // after Commit it does nothing
+		defer func() { // after Commit it does nothing
+			if ended := tx.Rollback(); err != nil && ended != nil {
+				discard(c) // the server may have the transaction open still, and its locks
+			}
+		}()
 		if err := fn(tx); err != nil {
 			return err
 		}
