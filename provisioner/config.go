@@ -70,7 +70,7 @@ func (c Config) withDefaults(db *sql.DB) Config {
 	if c.Schema.isZero() {
 		c.Schema = PostalSchema()
 	}
-	if c.Storage == nil {
+	if c.Storage == nil && db != nil { // New says that there is none
 		c.Storage = NewStorageSizes(db)
 	}
 	if c.LockWait == 0 {
@@ -105,6 +105,9 @@ func (c Config) check() error {
 	}
 	if c.Pause < 0 || math.IsNaN(c.Pause) || math.IsInf(c.Pause, 0) {
 		faults = append(faults, fmt.Errorf("provisioner: Config.Pause: %v is not a share of time, use 0 for no pause", c.Pause))
+	}
+	if c.Storage != nil && c.Storage.db == nil {
+		faults = append(faults, errors.New("provisioner: Config.Storage: it has no database handle, make it with NewStorageSizes"))
 	}
 	if c.Pending != nil && c.Schema.Messages.Name == "" {
 		faults = append(faults, errors.New("provisioner: Config.Pending: the schema has no message table for its ids, name Schema.Messages or leave Pending nil"))

@@ -31,12 +31,14 @@ func TestNewAcceptsADatabaseAlone(t *testing.T) {
 func TestNewJoinsAllFaults(t *testing.T) {
 	ask := func(context.Context) ([]int64, error) { return nil, nil }
 	_, err := provisioner.New(nil, provisioner.Config{
+		Storage:  &provisioner.StorageSizes{},
 		Database: strings.Repeat("x", 65), SizeFrom: "disk", LockWait: -1, BatchTime: -1, Pause: math.NaN(), Pending: ask,
 		Schema: provisioner.Schema{RawPrefix: "raw-", RawLayout: "2006-01"},
 	})
 	require.Error(t, err)
 	for _, fault := range []string{
 		"no database handle", "Config.Database", "Config.SizeFrom", "Config.LockWait", "Config.BatchTime", "Config.Pause", "Config.Pending",
+		"Config.Storage",
 		"Schema.RawPrefix, RawLayout", "Schema.RawColumns",
 	} {
 		require.ErrorContains(t, err, fault)

@@ -158,7 +158,7 @@ func (p *Provisioner) ignored(v view) []retention.Ignored {
 		case !day:
 			list = append(list, retention.Ignored{Name: name, Reason: fmt.Sprintf("not the name of a day, as %q is", p.days.Name(v.now))})
 		case kind != baseTable:
-			list = append(list, retention.Ignored{Name: name, Reason: "not a table but a " + strings.ToLower(kind)})
+			list = append(list, retention.Ignored{Name: name, Reason: fmt.Sprintf("its type is %s, not %s", kind, baseTable)})
 		}
 	}
 	return list

@@ -25,12 +25,13 @@ func (p *Provisioner) Reconcile(ctx context.Context) (repaired int, err error) {
 	var failures []error
 	for _, d := range p.drift(v) {
 		done, err := p.repair(ctx, v, d)
-		if err != nil {
-			failures = append(failures, fmt.Errorf("provisioner: reconcile %q: %s of %q: %w", p.cfg.Database, d.Kind, d.Table, explain(err)))
-		}
 		if done {
 			repaired++
 		}
+		if err == nil {
+			continue
+		}
+		failures = append(failures, fmt.Errorf("provisioner: reconcile %q: %s of %q: %w", p.cfg.Database, d.Kind, d.Table, explain(err)))
 		if ctx.Err() != nil || errors.Is(err, retention.ErrStop) {
 			break
 		}
@@ -58,11 +59,14 @@ func (p *Provisioner) repair(ctx context.Context, v view, d retention.Drift) (do
 	return p.settleBooks(ctx, d.Table, measured)
 }
 
-// clearDangling takes away the pointers at a table that is gone.
+// clearDangling takes away the pointers at a table that is gone; done is false if there are none.
 func (p *Provisioner) clearDangling(ctx context.Context, table string) (done bool, err error) {
 	if gone, err := p.absent(ctx, table); err != nil || !gone {
 		return false, err
 	}
-	err = p.clearGone(ctx, table, nil)
-	return err == nil, err
+	err = p.clearGone(ctx, table, func(rows int64) error {
+		done = done || rows > 0
+		return nil
+	})
+	return done && err == nil, err
 }

@@ -165,3 +165,21 @@ func TestReconcileBesideCreatorsAndWriters(t *testing.T) {
 		require.Equal(t, []string{s.day(0) + " 400"}, s.books())
 	})
 }
+
+func TestReconcileSaysThatItWasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := provisioned(t, provisioner.Config{Throttle: func(context.Context) error {
+		cancel()
+		return nil
+	}})
+	s.addMessage(6, 1, false)
+	s.book(s.day(9), 9)
+	_, err := s.Reconcile(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	s.Provisioner, err = provisioner.New(s.db, provisioner.Config{Database: s.name})
+	require.NoError(t, err)
+	require.NotEmpty(t, s.inventory().Drift)
+	_, err = s.Reconcile(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, s.inventory().Drift)
+}
