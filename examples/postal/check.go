@@ -264,7 +264,7 @@ func checkPlan(r result) []finding {
 		findings = append(findings, finding{note, subject, "ignored: " + i.Name + ": " + i.Reason, ""})
 	}
 	for _, d := range r.Plan.Drift {
-		findings = append(findings, finding{note, subject, fmt.Sprintf("the books disagree: %s is %s (%s)", d.Table, d.Kind, driftWords(d.Kind)), "the next run mends it"})
+		findings = append(findings, finding{note, subject, fmt.Sprintf("the books disagree: %s (%s): %s", d.Table, size(d.Bytes), driftWords(d.Kind)), "the next run mends it"})
 	}
 	for _, w := range r.Plan.Warnings {
 		findings = append(findings, finding{note, subject, w, ""})

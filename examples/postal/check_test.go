@@ -26,7 +26,7 @@ func TestCheckSaysWhatARunWouldMeet(t *testing.T) {
 		"note   Postal's own task: runs next at ",
 		"7 of 12 raw tables would go (70.0 MiB)",
 		"ignored: raw-backup",
-		p.table(60) + " is orphan (booked, but there is no such table)",
+		p.table(60) + " (4.7 GiB): booked, but there is no such table",
 		"fault  acme/broken (ID 4): ",
 		"note   deleted servers: 1",
 		"1 fault",

@@ -21,6 +21,7 @@ type page struct {
 	Now      time.Time
 	Where    string
 	Summary  string
+	Ran      bool
 	Sections []section
 }
 
@@ -29,19 +30,25 @@ type section struct {
 	result
 	Anchor  string
 	State   string // "" if all is well
-	Gap     int    // pixels between bars
 	Days    []dayBar
+	Gap     int // pixels between bars
+	Width   int // of the chart at most, in rem, so that few bars don't grow into blocks
 	Goes    []stretch
 	Stays   []stretch
 	Failed  []retention.TableReport
 	Planned bool
+	Frees   int64 // bytes, by the plan
+
+	// What went and what is left: after a run by its report, else by the plan.
+	Tables      int
+	Freed, Left int64
 }
 
 // dayBar is one day of the chart.
 type dayBar struct {
 	retention.Table
 	Height float64 // percent of the largest
-	Kind   string  // goes, stays, protected: what it looks like
+	Kind   string  // what it looks like: goes, stays, protected; gap: days without a table
 	Why    string
 }
 
@@ -58,7 +65,6 @@ type stretch struct {
 func writePage(path string, f *fleet, results []result) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"size": size, "date": date, "count": count, "driftWords": driftWords, "words": reasonWords,
-		"freed": func(p retention.Plan) int64 { return p.Bytes - p.BytesAfter },
 		"stamp": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	}).Parse(pageText)
 	if err != nil {
@@ -69,21 +75,15 @@ func writePage(path string, f *fleet, results []result) error {
 }
 
 func newPage(f *fleet, results []result, now time.Time) page {
-	p := page{Now: now, Where: f.database + " on " + f.main.address(), Summary: summary(f, results)}
+	p := page{Now: now, Where: f.database + " on " + f.main.address(), Summary: sumPlans(results).sentence(f)}
 	for _, r := range results {
+		p.Ran = p.Ran || r.Report != nil
 		p.Sections = append(p.Sections, newSection(r))
 	}
-	return p
-}
-
-// summary is the sentence about all servers.
-func summary(f *fleet, results []result) string {
-	for _, r := range results {
-		if r.Report != nil {
-			return sumReports(results).sentence()
-		}
+	if p.Ran {
+		p.Summary = sumReports(results).sentence()
 	}
-	return sumPlans(results).sentence(f)
+	return p
 }
 
 func newSection(r result) section {
@@ -92,18 +92,24 @@ func newSection(r result) section {
 		s.State = string(o)
 	}
 	s.Days = dayBars(r.Plan)
-	s.Gap = gap(len(s.Days))
+	s.Gap, s.Width = gap(len(s.Days)), max(narrowest, widestBar*len(s.Days))
 	s.Goes = stretches(s.Days, "goes")
 	s.Stays = stretches(s.Days, "stays", "protected")
+	s.Frees = r.Plan.Bytes - r.Plan.BytesAfter
+	s.Tables, s.Freed = len(r.Plan.Drops), s.Frees
 	if r.Report != nil {
-		for _, t := range r.Report.Tables {
-			if t.Verdict != retention.VerdictDropped {
-				s.Failed = append(s.Failed, t)
-			}
-		}
+		s.Freed = r.Report.BytesFreed
+		s.Failed = slices.DeleteFunc(slices.Clone(r.Report.Tables), func(t retention.TableReport) bool { return t.Verdict == retention.VerdictDropped })
+		s.Tables = len(r.Report.Tables) - len(s.Failed)
 	}
+	s.Left = r.Plan.Bytes - s.Freed
 	return s
 }
+
+const (
+	widestBar = 2  // rem
+	narrowest = 14 // rem: the two dates below it
+)
 
 // gap keeps bars apart as long as there is room on a phone.
 func gap(days int) int {
@@ -130,11 +136,23 @@ func dayBars(p retention.Plan) []dayBar {
 	for _, d := range days {
 		largest = max(largest, d.Bytes)
 	}
-	for i := range days {
-		days[i].Height = math.Round(1000*float64(days[i].Bytes)/float64(largest)) / 10
+	var all []dayBar
+	for i, d := range days {
+		if i > 0 && d.Day.After(days[i-1].Day.AddDate(0, 0, 1)) {
+			from, to := days[i-1].Day.AddDate(0, 0, 1), d.Day.AddDate(0, 0, -1)
+			all = append(all, dayBar{Kind: "gap", Why: "no table from " + date(from) + " to " + date(to)})
+		}
+		d.Height = math.Round(1000*float64(d.Bytes)/float64(largest)) / 10
+		all = append(all, d)
 	}
-	return days
+	return all
 }
+
+// Tabled counts the days that have a table.
+func (s section) Tabled() int { return len(s.Plan.Drops) + len(s.Plan.Keeps) }
+
+// Last is the last day that has a table.
+func (s section) Last() time.Time { return s.Days[len(s.Days)-1].Day }
 
 func keptBar(k retention.Keep) dayBar {
 	words := make([]string, len(k.Reasons))

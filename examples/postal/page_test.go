@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -25,13 +26,14 @@ func TestPageShowsWhatGoesAndWhatStays(t *testing.T) {
 	require.NoError(t, err)
 	page := string(text)
 	for _, part := range []string{
-		`<a href="#server-1">acme/limits</a>`, "acme/for-ever", "acme/zero",
-		`<a href="#server-4">acme/broken</a> <span class="alarm">failed</span>`,
-		"8 days, 80.0 MiB", "in use: ", "raw-&lt;b&gt;", "Raw mail now",
+		`<a href="#server-1">acme/<wbr>limits</a>`, "acme/for-ever", "acme/zero",
+		`<a href="#server-4">acme/<wbr>broken</a> <span class="alarm">failed</span>`,
+		"<b>80.0 MiB</b>8 days", "in use: ", "raw-&lt;b&gt;", "Raw mail now",
 	} {
 		require.Contains(t, page, part)
 	}
-	require.Equal(t, 13+12+3, strings.Count(page, `title="`), "a bar for each day")
+	require.Equal(t, 13+12+3, strings.Count(page, `%" title="`), "a bar for each day")
+	require.Contains(t, page, `title="no table from `+p.day(19).Format(time.DateOnly)+` to `+p.day(12).Format(time.DateOnly))
 	for _, never := range []string{"<script", "http://", "https://", "src=", "@import", "url(", "acme/deleted", "ZgotmplZ"} {
 		require.NotContains(t, page, never)
 	}

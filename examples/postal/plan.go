@@ -84,7 +84,7 @@ func (s planSum) sentence(f *fleet) string {
 		text += fmt.Sprintf(", and the old messages of %s", count(s.cuts, "server"))
 	}
 	if s.broken > 0 {
-		text += fmt.Sprintf("; nothing of %s, see above", count(s.broken, "server"))
+		text += fmt.Sprintf("; nothing of %s (failed or refused)", count(s.broken, "server"))
 	}
 	if f.deleted() > 0 {
 		text += fmt.Sprintf("; skipped %s that Postal is about to destroy", count(f.deleted(), "deleted server"))

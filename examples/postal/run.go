@@ -143,7 +143,7 @@ func sumReports(results []result) reportSum {
 func (s reportSum) sentence() string {
 	text := fmt.Sprintf("Dropped %s (%s), deleted %s; %s done", count(s.dropped, "raw table"), size(s.freed), count(int(s.messages), "message"), count(s.done, "server"))
 	if s.other > 0 {
-		text += fmt.Sprintf(", %s not, see above", count(s.other, "server"))
+		text += fmt.Sprintf(", %s not", count(s.other, "server"))
 	}
 	return text + "."
 }
