@@ -9,25 +9,22 @@ import (
 // probeLimit is how many messages a probe reads. Where it finds fewer it has found them all.
 const probeLimit = 1000
 
-// rest deletes old messages among younger ones above the id passed, if there are any.
-func (r prune) rest(ctx context.Context, passed int64) error {
+// rest deletes what the walk has left behind, old messages among younger ones, and is done with it unless that is too much for a probe.
+func (r prune) rest(ctx context.Context) (done bool, err error) {
 	found, err := r.probe(ctx, 0, probeLimit)
 	if err != nil || len(found) == 0 {
-		return err
+		return true, err
 	}
-	if err := r.ready(ctx); err != nil {
-		return err
+	if err := r.pending.refresh(ctx); err != nil {
+		return false, err
 	}
-	waiting := func(m row) bool { return r.pending.has(m.id) }
-	switch {
-	case !slices.ContainsFunc(found, func(m row) bool { return !waiting(m) }):
-		return nil
-	case len(found) < probeLimit:
-		_, err = r.walk(ctx, 0, step{find: r.probe, apply: r.delete, gap: 1})
-	default:
-		_, err = r.walk(ctx, passed, step{find: r.find, apply: r.delete, gap: maxGap})
+	all := len(found)
+	found = slices.DeleteFunc(found, func(m row) bool { return r.pending.has(m.id) })
+	if len(found) == 0 || all == probeLimit {
+		return len(found) == 0, nil
 	}
-	return err
+	_, err = r.walk(ctx, 0, step{find: r.probe, apply: r.delete, gap: 1})
+	return true, err
 }
 
 // probe reads messages that go, by the index that Schema.Messages.Probe leads to. The limit is its own.

@@ -11,9 +11,9 @@ import (
 )
 
 // PruneMessages deletes the messages that cut says and what belongs to them, but for pending and held ones: see [retention.Store].
-// Each is judged by its own time; one without a time stays. They are looked for in the order of their ids, up to where the next are
-// too young; what is old behind these is found by Schema.Messages.Probe, and without one by going on to the last.
-// What was deleted before an error stays deleted.
+// Each is judged by its own time; one without a time stays. They are looked for in the order of their ids, up to where nothing goes
+// any more; what is old behind is found by Schema.Messages.Probe, and without one by going on to the last. Then children without a
+// message are deleted, with ids up to there. What was deleted before an error stays deleted.
 func (p *Provisioner) PruneMessages(ctx context.Context, cut retention.Cut, progress func(rows int64) error) error {
 	if p.names.messages == "" {
 		return nil
@@ -31,10 +31,32 @@ type prune struct {
 	old, goes string // conditions of a message
 }
 
-func (r prune) all(ctx context.Context) error {
-	passed, err := r.front(ctx)
-	if err == nil && r.p.cfg.Schema.Messages.Probe != "" {
-		err = r.rest(ctx, passed)
+// all walks on as long as the probe finds too much left for it to name: first to where nothing goes, which days on hold can be the cause
+// of, then to where all messages are young, then to the last.
+func (r prune) all(ctx context.Context) (err error) {
+	ends := []func(messages []row) bool{
+		func(messages []row) bool {
+			return !slices.ContainsFunc(messages, func(m row) bool { return m.fate == goes })
+		},
+		func(messages []row) bool {
+			return !slices.ContainsFunc(messages, func(m row) bool { return m.fate != stays })
+		},
+		func([]row) bool { return false },
+	}
+	if r.p.cfg.Schema.Messages.Probe == "" {
+		ends = ends[len(ends)-1:]
+	}
+	var passed int64
+	var done bool
+	for i, end := range ends {
+		passed, err = r.front(ctx, passed, end)
+		if err != nil || i == len(ends)-1 {
+			break
+		}
+		done, err = r.rest(ctx)
+		if err != nil || done {
+			break
+		}
 	}
 	if err != nil {
 		return err
@@ -42,25 +64,22 @@ func (r prune) all(ctx context.Context) error {
 	return r.orphans(ctx, passed)
 }
 
-// front deletes from the first message on, and returns up to which id there is nothing left to do: with a probe, to where the next
-// messages are too young, and without one to the last.
-func (r prune) front(ctx context.Context) (passed int64, err error) {
-	all := r.p.cfg.Schema.Messages.Probe == ""
-	find := func(ctx context.Context, after int64, limit int) ([]row, error) {
-		rows, err := r.find(ctx, after, limit)
+// front deletes from the id after on up to where end says so of the next messages, and returns the last id before these.
+func (r prune) front(ctx context.Context, after int64, end func(messages []row) bool) (passed int64, err error) {
+	passed = after
+	_, err = r.walk(ctx, after, step{apply: r.delete, gap: maxGap, find: func(ctx context.Context, after int64, limit int) ([]row, error) {
+		messages, err := r.find(ctx, after, limit)
 		switch {
 		case err != nil:
 			return nil, err
-		case len(rows) == 0:
+		case len(messages) == 0:
 			passed = after
-		case all || slices.ContainsFunc(rows, func(m row) bool { return m.fate != stays }):
-			return rows, nil
-		default:
-			passed = rows[0].id - 1
+		case end(messages):
+			passed = messages[0].id - 1
+			return nil, nil
 		}
-		return nil, nil
-	}
-	_, err = r.walk(ctx, 0, step{find: find, apply: r.delete, gap: maxGap})
+		return messages, nil
+	}})
 	return passed, err
 }
 

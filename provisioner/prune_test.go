@@ -188,6 +188,27 @@ func TestPruneWithNothingButPending(t *testing.T) {
 	require.Len(t, s.ids("SELECT id FROM "+s.Ident("messages")), 2500)
 }
 
+// Days on hold are walked through only when there is something behind them.
+func TestPruneBehindDaysOnHold(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	p, faults := s.faulty(provisioner.Config{})
+	s.addMessages(9, 3000)
+	cut := retention.Cut{Before: s.today, Except: []retention.Hold{{From: s.today.AddDate(0, 0, -9), To: s.today.AddDate(0, 0, -9)}}}
+	require.NoError(t, p.PruneMessages(t.Context(), cut, nil))
+	require.Less(t, faults.Count(), 6, "%q", faults.Log())
+
+	few := s.addMessages(5, 10)
+	faults.Reset()
+	require.NoError(t, p.PruneMessages(t.Context(), cut, nil))
+	require.Less(t, faults.Count(), 40, "%q", faults.Log())
+	s.addMessages(5, 5000)
+	s.addMessages(0, 100)
+	require.NoError(t, p.PruneMessages(t.Context(), cut, nil))
+	ids := s.ids("SELECT id FROM " + s.Ident("messages") + " ORDER BY id")
+	require.Len(t, ids, 3100)
+	require.Equal(t, few-1, ids[2999])
+}
+
 func TestPruneManyChildrenOfOneMessage(t *testing.T) {
 	s := provisioned(t, provisioner.Config{})
 	id := s.addMessages(5, 300)
