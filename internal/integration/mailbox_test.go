@@ -24,14 +24,22 @@ type mailbox struct {
 	name  string
 	today time.Time // midnight UTC by the server's clock
 	store *provisioner.Provisioner
+	queue []int64 // ids of the messages that are still to be sent
 }
 
 func newMailbox(t *testing.T, params ...string) *mailbox {
 	t.Helper()
 	db, name := mysqltest.DB(t, params...)
+	m := openMailbox(t, db, name)
+	require.NoError(t, m.store.Provision(t.Context()))
+	return m
+}
+
+// openMailbox is the mailbox of a database that may be there already.
+func openMailbox(t *testing.T, db *sql.DB, name string) *mailbox {
+	t.Helper()
 	m := &mailbox{t: t, db: db, name: name}
 	m.store = m.provisioner(db, provisioner.Config{})
-	require.NoError(t, m.store.Provision(t.Context()))
 	var seconds int64
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT CAST(UNIX_TIMESTAMP() AS SIGNED)").Scan(&seconds))
 	m.today = time.Unix(seconds, 0).UTC().Truncate(24 * time.Hour)
@@ -128,8 +136,8 @@ func (m *mailbox) days(backs ...int) []string {
 // requireBooksAgree wants a bookkeeping row for each raw table and a table for each row, and no pointer into nothing.
 func (m *mailbox) requireBooksAgree() {
 	m.t.Helper()
-	require.Equal(m.t, m.tables(), m.strings("SELECT table_name FROM raw_message_sizes ORDER BY table_name"), "bookkeeping and tables")
-	for _, name := range m.strings("SELECT DISTINCT raw_table FROM messages WHERE raw_table IS NOT NULL") {
+	require.Equal(m.t, m.tables(), m.strings("SELECT table_name FROM "+m.store.Ident("raw_message_sizes")+" ORDER BY table_name"), "bookkeeping and tables")
+	for _, name := range m.strings("SELECT DISTINCT raw_table FROM " + m.store.Ident("messages") + " WHERE raw_table IS NOT NULL") {
 		require.Contains(m.t, m.tables(), name, "messages point at it")
 	}
 }
