@@ -9,6 +9,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mailretention/mailretention/internal/faultsql"
+	"github.com/mailretention/mailretention/internal/mysqlerr"
 	"github.com/mailretention/mailretention/provisioner"
 )
 
@@ -115,4 +117,19 @@ func TestInsertIntoEndsWithItsContext(t *testing.T) {
 	})
 	require.ErrorIs(t, err, provisioner.ErrNotBooked)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestInsertIntoBooksInSpiteOfOthers(t *testing.T) {
+	for _, number := range []uint16{mysqlerr.Deadlock, mysqlerr.LockWaitTimeout, mysqlerr.AutoincReadFailed} {
+		for _, statement := range []string{"UPDATE", "FOR UPDATE", "INSERT INTO"} {
+			s := provisioned(t, provisioner.Config{})
+			through := *s
+			var faults *faultsql.Connector
+			through.Provisioner, faults = s.faulty(provisioner.Config{})
+			faults.Arm(faultsql.Fault{Text: statement, Kind: faultsql.ServerError, Number: number})
+			require.NoError(t, through.insert(t.Context(), s.today, 5))
+			require.Zero(t, faults.Armed())
+			require.Equal(t, []string{s.day(0) + " 5"}, s.books())
+		}
+	}
 }
