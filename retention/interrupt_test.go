@@ -94,6 +94,18 @@ func TestRunEndsWithItsContext(t *testing.T) {
 			},
 			retention.OutcomePartial, "inventory, drop raw7", "planned, dropping raw7, batch raw7, dropped raw7, finished",
 		},
+		"after the last table": {
+			func(b *bench, end func()) {
+				b.drop = func(_ context.Context, name string, p progress) error {
+					err := p(1)
+					if name == "raw4" {
+						end()
+					}
+					return err
+				}
+			},
+			retention.OutcomePartial, "inventory, drop raw7, drop raw6, drop raw5, drop raw4", "",
+		},
 		"in pruning": {
 			func(b *bench, end func()) {
 				b.prune = func(_ context.Context, _ retention.Cut, p progress) error {

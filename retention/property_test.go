@@ -117,7 +117,7 @@ func FuzzPlan(f *testing.F) {
 
 // TestPlanProperties tries many small inventories, where the rules meet each other most.
 func TestPlanProperties(t *testing.T) {
-	for seed := range uint64(1000) {
+	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		records := make([]byte, recordLen*rng.IntN(12))
 		for i := range records {
@@ -159,11 +159,11 @@ func checkProperties(t *testing.T, policy retention.Policy, extra retention.Hold
 		checkRest(t, p, inv)
 		checkPicture(t, p)
 	}
-	require.Subset(t, dropNames(plan), dropNames(heldPlan), "a hold never drops more")
+	require.Empty(t, less(heldPlan, plan), "a hold never drops more")
 	for _, stricter := range stricter(policy) {
-		require.Subset(t, dropNames(mustPlan(t, stricter, inv)), dropNames(plan), "%s drops no less than %s", stricter, policy)
+		require.Empty(t, less(plan, mustPlan(t, stricter, inv)), "%s drops no less than %s", stricter, policy)
 		stricter.Holds = held.Holds
-		require.Subset(t, dropNames(mustPlan(t, stricter, inv)), dropNames(heldPlan), "%s drops no less than %s", stricter, held)
+		require.Empty(t, less(heldPlan, mustPlan(t, stricter, inv)), "%s drops no less than %s", stricter, held)
 	}
 	require.Equal(t, naiveDrops(policy, inv), dropNames(plan), "the plan is that of the plain rules")
 }
@@ -180,6 +180,12 @@ func dropNames(p retention.Plan) []string {
 		names = append(names, d.Table.Name)
 	}
 	return names
+}
+
+// less returns what a drops and b does not.
+func less(a, b retention.Plan) []string {
+	also := dropNames(b)
+	return slices.DeleteFunc(dropNames(a), func(name string) bool { return slices.Contains(also, name) })
 }
 
 func checkListing(t *testing.T, p retention.Plan, inv retention.Inventory) {
