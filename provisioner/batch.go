@@ -1,6 +1,7 @@
 package provisioner
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -49,7 +50,7 @@ func (p *Provisioner) newBatches(progress func(rows int64) error) *batches {
 func (b *batches) ready(ctx context.Context) error {
 	if throttle := b.p.cfg.Throttle; throttle != nil {
 		if err := throttle(ctx); err != nil {
-			return fmt.Errorf("provisioner: throttle: %w", err)
+			return fmt.Errorf("throttle: %w", err)
 		}
 	}
 	return b.pending.refresh(ctx)
@@ -90,28 +91,28 @@ func (b *batches) retry(ctx context.Context, err error) error {
 		return err
 	}
 	limit := 0
-	switch class := mysqlerr.Classify(err); {
-	case errors.Is(err, errDecideAgain), class == mysqlerr.Retry, class == mysqlerr.Busy:
+	switch {
+	case errors.Is(err, errDecideAgain), passing(err):
 		limit = maxRetries
-	case class == mysqlerr.Ambiguous:
+	case mysqlerr.Classify(err) == mysqlerr.Ambiguous:
 		limit = maxLost
 	case mysqlerr.Is(err, mysqlerr.BinlogStatementOnly) && b.isolation == sql.LevelReadCommitted:
 		b.isolation = sql.LevelRepeatableRead
 		return errDecideAgain
 	}
-	b.failures++
-	switch {
-	case b.failures <= limit:
-	case errors.Is(err, errDecideAgain):
+	if b.failures++; b.failures <= limit {
+		return cmp.Or(backOff(ctx, b.failures), errDecideAgain)
+	}
+	if errors.Is(err, errDecideAgain) {
 		return errUnsettled
-	default:
-		return err
 	}
-	delay := min(firstDelay<<(b.failures-1), maxDelay)
-	if err := sleep(ctx, delay/2+rand.N(delay)); err != nil {
-		return err
-	}
-	return errDecideAgain
+	return err
+}
+
+// backOff waits, longer after each failure in a row, and not as long as others that met the same.
+func backOff(ctx context.Context, failures int) error {
+	delay := min(firstDelay<<(failures-1), maxDelay)
+	return sleep(ctx, delay/2+rand.N(delay))
 }
 
 // nextBatch returns how many rows the next batch should have, to take about target, when one of size took took.

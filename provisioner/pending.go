@@ -29,7 +29,7 @@ func (q *pending) refresh(ctx context.Context) error {
 	}
 	ids, err := q.ask(ctx)
 	if err != nil {
-		return fmt.Errorf("provisioner: read which messages are pending: %w: %w", retention.ErrRefused, err)
+		return fmt.Errorf("which messages are pending is unknown: %w: %w", retention.ErrRefused, err)
 	}
 	q.ids = slices.Sorted(slices.Values(ids))
 	now := time.Now()

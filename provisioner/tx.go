@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/mailretention/mailretention/internal/mysqlerr"
 	"github.com/mailretention/mailretention/retention"
@@ -47,7 +46,7 @@ func (p *Provisioner) guard(ctx context.Context, tx *sql.Tx) error {
 		return nil
 	}
 	if err := p.cfg.Guard(ctx, tx); err != nil {
-		return fmt.Errorf("provisioner: guard: %w: %w", retention.ErrStop, err)
+		return fmt.Errorf("guard: %w: %w", retention.ErrStop, err)
 	}
 	return nil
 }
@@ -59,8 +58,7 @@ func retried(ctx context.Context, fn func() error) error {
 		if err == nil || failures == maxRetries || !passing(err) {
 			return err
 		}
-		delay := min(firstDelay<<failures, maxDelay)
-		if err := sleep(ctx, rand.N(delay)); err != nil {
+		if err := backOff(ctx, failures+1); err != nil {
 			return err
 		}
 	}
