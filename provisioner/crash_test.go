@@ -57,7 +57,7 @@ func TestCrashInInsertInto(t *testing.T) {
 				s.exec("DROP TABLE IF EXISTS " + s.Ident(s.day(0)))
 				s.exec("DROP TABLE raw_message_sizes")
 				s.exec("CREATE TABLE raw_message_sizes LIKE " + existing.Ident("raw_message_sizes"))
-				s.book(s.day(0), 5_000_000_000)
+				s.book(s.day(0), fiveGB)
 			},
 			func(s *store, p *provisioner.Provisioner) error {
 				through := &store{Provisioner: p, t: t, db: s.db, name: s.name}

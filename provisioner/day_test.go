@@ -68,7 +68,7 @@ func TestEnsureDayBySixteenAtOnce(t *testing.T) {
 
 func TestEnsureDayHealsACrashBetweenRowAndTable(t *testing.T) {
 	bothBooks(t, func(t *testing.T, s *store) {
-		s.book(s.day(0), 5_000_000_000)
+		s.book(s.day(0), fiveGB)
 		_, err := s.EnsureDay(t.Context(), s.today)
 		require.NoError(t, err)
 		require.Equal(t, []string{s.day(0) + " 0"}, s.books(), "the row was of another table")

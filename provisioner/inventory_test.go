@@ -66,7 +66,7 @@ func TestInventoryIgnoresBadNames(t *testing.T) {
 		names = append(names, "raw-2024-01-03")
 	}
 	for _, name := range names {
-		s.book(name, 5_000_000_000)
+		s.book(name, fiveGB)
 	}
 	s.addDay(5, 1)
 	inv := s.inventory()
@@ -151,7 +151,7 @@ func TestInventoryIsRefusedWhenPendingFails(t *testing.T) {
 func TestInventoryDrift(t *testing.T) {
 	bothBooks(t, func(t *testing.T, s *store) {
 		for _, ago := range []int{0, 1, 2, 3, 402} {
-			s.book(s.day(ago), 5_000_000_000) // orphans
+			s.book(s.day(ago), fiveGB) // orphans
 		}
 		s.addTable(s.day(10)) // no row
 		s.addTable(s.day(2))  // younger

@@ -16,6 +16,8 @@ import (
 
 func TestMain(m *testing.M) { mysqltest.Main(m) }
 
+const fiveGB int64 = 5_000_000_000 // what the bookkeeping's orphan claimed that once made a size limit drop everything
+
 // store is a message database of a test's own.
 type store struct {
 	*provisioner.Provisioner

@@ -65,7 +65,7 @@ func (p *Provisioner) Ident(table string) string {
 func (p *Provisioner) serverTime(ctx context.Context) (time.Time, error) {
 	var micros int64
 	if err := p.db.QueryRowContext(ctx, selectClock).Scan(&micros); err != nil {
-		return time.Time{}, fmt.Errorf("provisioner: read the server's clock: %w", err)
+		return time.Time{}, fmt.Errorf("read the server's clock: %w", err)
 	}
 	return time.UnixMicro(micros).UTC(), nil
 }

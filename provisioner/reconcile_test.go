@@ -23,8 +23,8 @@ func (s *store) reconcile(want int) {
 
 func TestReconcileDeletesOrphans(t *testing.T) {
 	bothBooks(t, func(t *testing.T, s *store) {
-		s.book(s.day(60), 5_000_000_000)
-		s.book(s.day(2), 5_000_000_000)
+		s.book(s.day(60), fiveGB)
+		s.book(s.day(2), fiveGB)
 		s.book("raw-backup", 1)
 		s.book(nil, 2)
 		s.addDay(5, 3)
@@ -36,7 +36,7 @@ func TestReconcileDeletesOrphans(t *testing.T) {
 func TestReconcileDeletesOnlyOrphansAndNoTable(t *testing.T) {
 	bothBooks(t, func(t *testing.T, s *store) {
 		for ago := 3; ago < 10; ago++ {
-			s.book(s.day(ago), 5_000_000_000)
+			s.book(s.day(ago), fiveGB)
 		}
 		s.reconcile(7)
 		require.Empty(t, s.books())

@@ -50,7 +50,7 @@ func TestOtherSchema(t *testing.T) {
 	}))
 	for _, ago := range []int{5, 6, 7} {
 		s.exec("CREATE TABLE " + s.Ident(day(ago)) + " (" + otherSchema().RawColumns + ")")
-		add(int64(1000000000000+ago), ago, 100, ago == 6)
+		add(1000000000000+int64(ago), ago, 100, ago == 6)
 	}
 	ids = []int64{1000000000007}
 	add(9, 9, 1, false)
@@ -67,7 +67,9 @@ func TestOtherSchema(t *testing.T) {
 	require.NotEmpty(t, tables[day(7)].InUse)
 	require.Equal(t, []retention.Drift{
 		{Table: day(9), Kind: retention.DriftDangling},
-		{Table: day(7), Kind: retention.DriftMissing}, {Table: day(6), Kind: retention.DriftMissing}, {Table: day(5), Kind: retention.DriftMissing},
+		{Table: day(7), Kind: retention.DriftMissing},
+		{Table: day(6), Kind: retention.DriftMissing},
+		{Table: day(5), Kind: retention.DriftMissing},
 	}, inv.Drift)
 	s.reconcile(4)
 	require.Equal(t, []string{"2"}, s.column("SELECT COUNT(*) FROM "+s.Ident("mails")+" WHERE volume IS NULL AND position IS NULL"))

@@ -49,7 +49,7 @@ func (p *Provisioner) firstSession(ctx context.Context, c *sql.Conn) (*session, 
 		return nil, err
 	}
 	if !s.spells(fmt.Sprint(p.cfg.Database, p.cfg.Schema)) {
-		return nil, fmt.Errorf("provisioner: names that are not ASCII need a connection in utf8mb4, and this one is in %s: set charset=utf8mb4 in the DSN", s.charset)
+		return nil, fmt.Errorf("names that are not ASCII need a connection in utf8mb4, and this one is in %s: set charset=utf8mb4 in the DSN", s.charset)
 	}
 	p.session.Store(&s)
 	return &s, nil
