@@ -27,7 +27,7 @@ func (p Policy) Plan(inv Inventory) (Plan, error) {
 	w.protect()
 	w.byAge()
 	w.bySize()
-	w.sort()
+	w.conclude()
 	w.cut()
 	w.warn()
 	return plan, errors.Join(w.wouldEmpty(), w.wouldPruneAll(inv.Newest))
@@ -38,10 +38,11 @@ type walk struct {
 	plan          *Plan
 	today, active day         // active: the first of the newest days that no rule touches
 	tables        []candidate // oldest first, none twice
-	protected     int64       // bytes of the protected tables of today and before
+	activeBytes   int64       // of the active days' tables
+	otherBytes    int64       // of older tables that are protected
 	future        tally       // tables of days to come
 	unknown       tally       // tables of today and before that stay and whose size is unknown
-	within        tally       // tables that stay only because no rule takes them
+	within        int         // tables that stay only because no rule takes them
 }
 
 // tally counts tables and remembers the first.
@@ -58,10 +59,11 @@ func (t *tally) add(name string) {
 // candidate is a table on its way to a verdict.
 type candidate struct {
 	*Table
-	day       day
-	held      bool
-	blocked   bool // protected otherwise than by a hold
-	aged, big bool // the rule that takes it, were there no holds
+	day     day
+	held    bool
+	blocked bool // protected otherwise than by a hold
+	aged    bool // taken by the rule of age, were there no holds
+	excess  bool // taken by the rule of size, were there no holds
 }
 
-func (c *candidate) drops() bool { return (c.aged || c.big) && !c.held }
+func (c *candidate) drops() bool { return (c.aged || c.excess) && !c.held }

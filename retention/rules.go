@@ -39,8 +39,11 @@ func (w *walk) protect() {
 		switch {
 		case c.day > w.today:
 			w.future.add(c.Name)
-		case (c.held || c.blocked) && c.sized():
-			w.protected = add(w.protected, c.Bytes)
+		case !c.sized():
+		case c.day >= w.active:
+			w.activeBytes = add(w.activeBytes, c.Bytes)
+		case c.held || c.blocked:
+			w.otherBytes = add(w.otherBytes, c.Bytes)
 		}
 	}
 }
@@ -72,7 +75,7 @@ func (w *walk) bySize() {
 		if c.blocked || c.aged {
 			continue
 		}
-		c.big = true
+		c.excess = true
 		left -= c.Bytes
 		if c.drops() {
 			w.plan.BytesAfter -= c.Bytes
@@ -103,8 +106,8 @@ func (w *walk) sum() (left int64) {
 	return left
 }
 
-// sort turns the candidates into the plan's lists.
-func (w *walk) sort() {
+// conclude turns the candidates into the plan's lists.
+func (w *walk) conclude() {
 	drops := 0
 	for i := range w.tables {
 		if w.tables[i].drops() {
@@ -127,7 +130,7 @@ func (w *walk) sort() {
 			from := len(reasons)
 			reasons = w.protections(reasons, c)
 			if len(reasons) == from {
-				w.within.add(t.Name)
+				w.within++
 				reasons = append(reasons, ReasonWithinPolicy)
 			}
 			w.plan.Keeps = append(w.plan.Keeps, Keep{t, reasons[from:len(reasons):len(reasons)]})
@@ -165,11 +168,11 @@ func (w *walk) cut() {
 func (w *walk) wouldEmpty() error {
 	p := w.plan.Policy
 	switch {
-	case p.AllowEmpty || len(w.plan.Drops) <= mostEmptied || w.within.tables > 0:
+	case p.AllowEmpty || len(w.plan.Drops) <= mostEmptied || w.within > 0:
 		return nil
 	case p.RawDays != nil && oldestKept(w.today, *p.RawDays) >= w.active:
 		return nil // the rule of age keeps no more
-	case p.RawBytes != nil && *p.RawBytes <= w.protected:
+	case p.RawBytes != nil && *p.RawBytes <= w.activeBytes:
 		return nil // the limit leaves no room for more
 	}
 	return fmt.Errorf("%w: %d tables would go and none stay beside the protected ones; "+

@@ -78,6 +78,7 @@ func TestPlanRefusesToEmpty(t *testing.T) {
 		"a policy of one day more":                     {policy{RawDays: new(2)}, gone(200, 60), true},
 		"MinKeepDays as long as the policy":            {policy{RawDays: new(29), MinKeepDays: 30}, gone(200, 60), false},
 		"a size that the protected days fill":          {policy{RawBytes: new(int64(mib))}, gone(200, 2), false},
+		"a size that a table in use fills":             {policy{RawBytes: new(int64(3 * mib))}, with(9, func(t *retention.Table) { t.InUse, t.Bytes = "queued", 9*mib }, 8), true},
 		"a size of nothing":                            {policy{RawBytes: new(int64(0))}, gone(200, 2), false},
 		"a size with room for more, but not for a day": {policy{RawBytes: new(int64(2*mib - 1))}, gone(200, 2), true},
 		"the days expired, the size leaves no room":    {policy{RawDays: new(30), RawBytes: new(int64(1))}, gone(200, 60), false},

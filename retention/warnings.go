@@ -20,8 +20,8 @@ func (w *walk) warn() {
 	if p.RawBytes != nil && w.plan.BytesAfter == math.MaxInt64 {
 		say("the sizes add up to more than any disk holds: no table goes for size")
 	}
-	if p.RawBytes != nil && w.protected > *p.RawBytes {
-		say("protected tables alone hold %s, the limit is %s", size(w.protected), size(*p.RawBytes))
+	if protected := add(w.activeBytes, w.otherBytes); p.RawBytes != nil && protected > *p.RawBytes {
+		say("protected tables alone hold %s, the limit is %s", size(protected), size(*p.RawBytes))
 	}
 	if p.RawDays != nil && p.MessageDays != nil && *p.MessageDays < *p.RawDays {
 		say("messages go after %s, their raw mail only after %s", count(*p.MessageDays, "day"), count(*p.RawDays, "day"))
