@@ -80,8 +80,14 @@ func TestPlanJSONRoundTrips(t *testing.T) {
 
 func TestEmptyListsAreWritten(t *testing.T) {
 	for _, value := range []any{
-		retention.Policy{}, retention.Inventory{}, retention.Plan{MessageCut: &retention.Cut{}}, retention.Keep{},
-		retention.Cut{}, retention.Report{}, retention.TableReport{}, retention.Event{},
+		retention.Policy{},
+		retention.Inventory{},
+		retention.Plan{MessageCut: &retention.Cut{}},
+		retention.Keep{},
+		retention.Cut{},
+		retention.Report{},
+		retention.TableReport{},
+		retention.Event{},
 	} {
 		text, err := json.Marshal(value)
 		require.NoError(t, err)
@@ -128,8 +134,19 @@ func TestReportJSON(t *testing.T) {
 func TestJSONNames(t *testing.T) {
 	snake := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 	for _, value := range []any{
-		retention.Policy{}, retention.Hold{}, retention.Inventory{}, retention.Table{}, retention.Ignored{}, retention.Drift{},
-		retention.Plan{}, retention.Drop{}, retention.Keep{}, retention.Cut{}, retention.Report{}, retention.TableReport{}, retention.Event{},
+		retention.Policy{},
+		retention.Hold{},
+		retention.Inventory{},
+		retention.Table{},
+		retention.Ignored{},
+		retention.Drift{},
+		retention.Plan{},
+		retention.Drop{},
+		retention.Keep{},
+		retention.Cut{},
+		retention.Report{},
+		retention.TableReport{},
+		retention.Event{},
 	} {
 		text, err := json.Marshal(value)
 		require.NoError(t, err)

@@ -74,12 +74,15 @@ func planCases() []planCase {
 		{"a hold over all days", policy{RawDays: new(0), RawBytes: new(int64(0)), Holds: []retention.Hold{{}}}, days(3), "2:legal_hold 1:legal_hold,active 0:legal_hold,active"},
 		{"overlapping holds", policy{RawDays: new(0), Holds: []retention.Hold{hold(5, 4), hold(4, 3)}}, days(7), "6:age 5:legal_hold 4:legal_hold 3:legal_hold 2:age 1:active 0:active"},
 		{
-			"every reason, in order of precedence", policy{RawDays: new(0), Holds: []retention.Hold{{}}},
+			"every reason, in order of precedence",
+			policy{RawDays: new(0), Holds: []retention.Hold{{}}},
 			with(3, inUse, 2, 1, 0), "2:legal_hold,in_use 1:legal_hold,in_use,active 0:legal_hold,in_use,active",
 		},
 		{
-			"a future table's reasons", policy{Holds: []retention.Hold{{}}},
-			retention.Inventory{Now: now, Tables: []retention.Table{{Name: name(-1), Day: midnight(-1), InUse: "queued"}}}, "-1:legal_hold,in_use,future",
+			"a future table's reasons",
+			policy{Holds: []retention.Hold{{}}},
+			retention.Inventory{Now: now, Tables: []retention.Table{{Name: name(-1), Day: midnight(-1), InUse: "queued"}}},
+			"-1:legal_hold,in_use,future",
 		},
 	}
 }
@@ -117,8 +120,8 @@ func TestPlanSums(t *testing.T) {
 
 	plan, err = retention.Policy{RawBytes: new(int64(1))}.Plan(with(4, func(t *retention.Table) { t.Bytes = math.MaxInt64 }, 2, 3))
 	require.NoError(t, err)
-	require.EqualValues(t, math.MaxInt64, plan.Bytes)
-	require.EqualValues(t, math.MaxInt64-1, plan.Shortfall)
+	require.Equal(t, int64(math.MaxInt64), plan.Bytes)
+	require.Equal(t, int64(math.MaxInt64-1), plan.Shortfall)
 }
 
 func TestPlanListsATableOnce(t *testing.T) {

@@ -67,19 +67,20 @@ func (p Policy) Validate() error {
 func checkHolds(holds []Hold) error {
 	var faults []error
 	for i, h := range holds {
-		for _, end := range []struct {
-			field string
-			time  time.Time
-		}{{"From", h.From}, {"To", h.To}} {
-			if !end.time.IsZero() && !end.time.Equal(dayOf(end.time).start()) {
-				faults = append(faults, fmt.Errorf("Holds[%d].%s is %s: use midnight UTC of the day", i, end.field, end.time.Format(time.RFC3339Nano)))
-			}
-		}
+		from, to := fmt.Sprintf("Holds[%d].From", i), fmt.Sprintf("Holds[%d].To", i)
+		faults = append(faults, checkMidnight(from, h.From), checkMidnight(to, h.To))
 		if !h.From.IsZero() && !h.To.IsZero() && h.From.After(h.To) {
-			faults = append(faults, fmt.Errorf("Holds[%d].From is %s, after To, %s: swap them", i, date(h.From), date(h.To)))
+			faults = append(faults, fmt.Errorf("%s is %s, after %s, which is %s: swap them", from, date(h.From), to, date(h.To)))
 		}
 	}
 	return errors.Join(faults...)
+}
+
+func checkMidnight(field string, t time.Time) error {
+	if t.IsZero() || t.Equal(dayOf(t).start()) {
+		return nil
+	}
+	return fmt.Errorf("%s is %s: use midnight UTC of the day", field, t.Format(time.RFC3339Nano))
 }
 
 // String returns the policy on one line, for people.

@@ -70,7 +70,7 @@ func TestValidateJoinsAllFaults(t *testing.T) {
 RawBytes is -2: it must not be negative; nil keeps for ever
 MessageDays is -3: it must not be negative; nil keeps for ever
 MinKeepDays is -4: it must not be negative; 0 means 2
-Holds[0].From is 2026-06-14, after To, 2026-06-13: swap them
+Holds[0].From is 2026-06-14, after Holds[0].To, which is 2026-06-13: swap them
 Holds[1].From is 2026-06-03T00:00:00+02:00: use midnight UTC of the day
 Holds[2].To is 2026-06-15T00:00:00.000000001Z: use midnight UTC of the day`)
 }

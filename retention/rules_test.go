@@ -139,20 +139,24 @@ func TestPlanWarns(t *testing.T) {
 		"of nothing":      {retention.Policy{RawDays: new(9), RawBytes: new(int64(mib * 9)), MessageDays: new(9)}, days(3), nil},
 		"of days to come": {retention.Policy{}, future, []string{"2 tables of days to come, the first raw-2026-06-16: never touched; look at the clock"}},
 		"of protected tables above the limit": {
-			retention.Policy{RawBytes: new(int64(mib)), Holds: []retention.Hold{hold(4, 4)}}, days(5),
+			retention.Policy{RawBytes: new(int64(mib)), Holds: []retention.Hold{hold(4, 4)}},
+			days(5),
 			[]string{"protected tables alone hold 3.0 MiB, the limit is 1.0 MiB"},
 		},
 		"of unknown sizes": {
-			retention.Policy{RawBytes: new(int64(mib * 9))}, with(3, unsized, 2),
+			retention.Policy{RawBytes: new(int64(mib * 9))},
+			with(3, unsized, 2),
 			[]string{"the size of 1 table is unknown, the first raw-2026-06-13: no table goes for size"},
 		},
 		"of unknown sizes only where they matter": {retention.Policy{RawDays: new(9)}, with(3, unsized, 2), nil},
 		"of sizes beyond any sum": {
-			retention.Policy{RawBytes: new(int64(math.MaxInt64))}, with(4, func(t *retention.Table) { t.Bytes = math.MaxInt64 }, 2, 3),
+			retention.Policy{RawBytes: new(int64(math.MaxInt64))},
+			with(4, func(t *retention.Table) { t.Bytes = math.MaxInt64 }, 2, 3),
 			[]string{"the sizes add up to more than any disk holds: no table goes for size"},
 		},
 		"of messages that go before their mail": {
-			retention.Policy{RawDays: new(9), MessageDays: new(8)}, days(3),
+			retention.Policy{RawDays: new(9), MessageDays: new(8)},
+			days(3),
 			[]string{"messages go after 8 days, their raw mail only after 9 days"},
 		},
 	} {

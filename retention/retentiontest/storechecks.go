@@ -22,10 +22,10 @@ func checkInventory(ctx context.Context, s subject) error {
 		return err
 	}
 	if d := inv.Now.Sub(s.fixture.Now); d.Abs() > time.Hour || inv.Now.Location() != time.UTC {
-		return fmt.Errorf("Now is %s, want about %s, in UTC", inv.Now, s.fixture.Now)
+		return fmt.Errorf("the inventory's Now is %s, want about %s, in UTC", inv.Now, s.fixture.Now)
 	}
 	if got, want := inv.Newest.UTC().Truncate(24*time.Hour), s.fixture.midnight(newest); !got.Equal(want) {
-		return fmt.Errorf("Newest is of %s, want the day of the newest message, %s", got, want)
+		return fmt.Errorf("the inventory's Newest is of %s, want the day of the newest message, %s", got, want)
 	}
 	for _, t := range inv.Tables {
 		for _, d := range s.fixture.Days {
