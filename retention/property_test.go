@@ -325,29 +325,3 @@ func naiveDrops(p retention.Policy, inv retention.Inventory) []string {
 	}
 	return drops
 }
-
-func FuzzPolicyJSON(f *testing.F) {
-	for _, c := range planCases() {
-		text, err := json.Marshal(c.policy)
-		require.NoError(f, err)
-		f.Add(string(text))
-	}
-	f.Add(`{"raw_days": -1, "holds": [{"from": "2026-06-15T00:00:00+02:00"}]}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		var p retention.Policy
-		if decode(text, &p) != nil {
-			return
-		}
-		again, err := json.Marshal(p)
-		require.NoError(t, err)
-		var back retention.Policy
-		require.NoError(t, decode(string(again), &back))
-		twice, err := json.Marshal(back)
-		require.NoError(t, err)
-		require.Equal(t, string(again), string(twice))
-		require.NotEmpty(t, p.String())
-		p.AllowEmpty = true
-		_, err = p.Plan(days(5))
-		require.Equal(t, p.Validate(), err)
-	})
-}
