@@ -94,7 +94,7 @@ func finishCheck(world surroundings, f *fleet, results []result, findings []find
 func writeFindings(w io.Writer, findings []finding) {
 	faults := 0
 	for _, one := range findings {
-		fmt.Fprintf(w, "%-5s  %s: %s\n", one.Level, one.Subject, strings.ReplaceAll(one.Text, "\n", "\n       "))
+		fmt.Fprintf(w, "%-5s  %s: %s\n", one.Level, printable(one.Subject), strings.ReplaceAll(printable(one.Text), "\n", "\n       "))
 		if one.Remedy != "" {
 			fmt.Fprintf(w, "       → %s\n", one.Remedy)
 		}
@@ -160,7 +160,7 @@ func (f *fleet) checkRights(ctx context.Context) []finding {
 	if err != nil {
 		return []finding{{note, subject, fmt.Sprintf("not known: %v", err), ""}}
 	}
-	rights := []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP"}
+	rights := []string{"SELECT", "INSERT", "UPDATE", "DELETE", "DROP"}
 	lacking := map[string]bool{}
 	for _, s := range f.servers {
 		for _, r := range missing(grants, s.Database, rights) {
@@ -181,10 +181,14 @@ func (f *fleet) checkRights(ctx context.Context) []finding {
 	}
 	report(lacks, asPattern(f.prefix+"-server-")+"%")
 	report(missing(grants, f.leaseDatabase(), []string{"SELECT", "INSERT", "UPDATE", "CREATE"}), asPattern(f.leaseDatabase()))
-	if findings == nil {
-		return []finding{{ok, subject, account + " may do what a run needs", ""}}
+	if findings != nil {
+		return findings
 	}
-	return findings
+	one := finding{ok, subject, account + " may do what a run needs", ""}
+	if len(missing(grants, "", []string{"PROCESS"})) > 0 {
+		one.Text += " (without PROCESS the size of a table that is not booked is an estimate)"
+	}
+	return []finding{one}
 }
 
 func readGrants(ctx context.Context, db *sql.DB) (grants []grant, account string, err error) {

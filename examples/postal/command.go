@@ -54,8 +54,12 @@ func execute(ctx context.Context, world surroundings, args []string) int {
 
 func newCommand(world surroundings) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "postal-retention",
-		Short:         "Keeps Postal's message databases inside the limits that are set in Postal, safely",
+		Use:   "postal-retention",
+		Short: "Keeps Postal's message databases inside the limits that are set in Postal, safely",
+		Long: "Keeps Postal's message databases inside the limits that are set in Postal, safely.\n\n" +
+			"Where they are is taken from the flags --main-db-… and --message-db-…, else from Postal's environment variables\n" +
+			"(MAIN_DB_HOST and so on), else from postal.yml, else it is as Postal has it when nothing is set.\n\n" +
+			"Exit status: 0 done; 1 nothing was begun; 2 partly; 3 refused, a person should look; 4 held by another run.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

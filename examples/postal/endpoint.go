@@ -12,8 +12,10 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// dialTimeout bounds how long a database server may take to answer a new connection.
-const dialTimeout = 10 * time.Second
+const (
+	dialTimeout = 10 * time.Second // how long a database server may take to answer a new connection
+	maxLifetime = 3 * time.Minute  // of a connection: shorter than what servers and proxies between usually allow
+)
 
 // endpoint is a database server and the account there.
 type endpoint struct {
@@ -87,5 +89,7 @@ func (e endpoint) open(database string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sql.OpenDB(connector), nil
+	db := sql.OpenDB(connector)
+	db.SetConnMaxLifetime(maxLifetime)
+	return db, nil
 }

@@ -51,7 +51,7 @@ func (f *fleet) open(ctx context.Context) error {
 		return err
 	}
 	if f.all, err = readServers(ctx, f.mainDB, f.prefix); err != nil {
-		return fmt.Errorf("main database %q on %s: %w", f.database, f.main.address(), err)
+		return fmt.Errorf("main database %q on %s: %w; is it there? --config, MAIN_DB_HOST or --main-db-host say where", f.database, f.main.address(), err)
 	}
 	f.servers, err = choose(f.all, f.options.servers)
 	return err

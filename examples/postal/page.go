@@ -64,7 +64,7 @@ type stretch struct {
 // writePage writes the results as one HTML file that needs nothing else.
 func writePage(path string, f *fleet, results []result) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"size": size, "date": date, "count": count, "driftWords": driftWords, "words": reasonWords,
+		"size": size, "date": date, "count": count, "driftWords": driftWords,
 		"stamp": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	}).Parse(pageText)
 	if err != nil {
@@ -192,4 +192,21 @@ func (s *stretch) add(d dayBar) {
 	if !d.SizeKnown {
 		s.Unknown++
 	}
+}
+
+// reasonWords is the reason for people who have not read the documentation.
+func reasonWords(r retention.Reason) string {
+	switch r {
+	case retention.ReasonAge:
+		return "older than the limit"
+	case retention.ReasonSize:
+		return "oldest above the size limit"
+	case retention.ReasonWithinPolicy:
+		return "within the limits"
+	case retention.ReasonActive:
+		return "newest days, always kept"
+	case retention.ReasonFuture:
+		return "a day to come"
+	}
+	return strings.ReplaceAll(string(r), "_", " ")
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/mailretention/mailretention/retention"
 )
 
 func planCommand(world surroundings) *cobra.Command {
@@ -91,6 +89,3 @@ func (s planSum) sentence(f *fleet) string {
 	}
 	return text + "."
 }
-
-// reasonWords is the reason as people say it.
-func reasonWords(r retention.Reason) string { return strings.ReplaceAll(string(r), "_", " ") }

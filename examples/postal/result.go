@@ -11,7 +11,7 @@ import (
 // result is what became of one server: its plan, and after a run the report.
 type result struct {
 	Server server            `json:"server"`
-	Plan   retention.Plan    `json:"plan"`
+	Plan   retention.Plan    `json:"plan,omitzero"`
 	Report *retention.Report `json:"report,omitempty"` // nil: only planned, or not begun
 	Error  string            `json:"error"`            // "" if there is none
 	Advice string            `json:"advice"`           // what to do about it

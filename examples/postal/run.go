@@ -20,8 +20,7 @@ func runCommand(world surroundings) *cobra.Command {
 		Short: "Delete what the limits in Postal say",
 		Long: "Delete what the limits in Postal say, server by server.\n\n" +
 			"At a terminal the plan is shown first and a question asked, unless --yes is given.\n" +
-			"SIGTERM and ^C end a run after the statement that it is at; what is left is for the next run.\n\n" +
-			"Exit status: 0 done; 1 nothing was begun; 2 partly; 3 refused, a person should look; 4 held by another run.",
+			"SIGTERM and ^C end a run after the statement that it is at; what is left is for the next run.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withFleet(c, world, o, func(f *fleet) error { return runAll(c.Context(), world, f) })

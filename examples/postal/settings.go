@@ -29,15 +29,15 @@ func settings() []setting {
 		{"main_db", "host", "localhost", "host of Postal's main database, or the path of its Unix socket"},
 		{"main_db", "port", "3306", "port of the main database"},
 		{"main_db", "username", "postal", "user name there"},
-		{"main_db", "password", "", ""},
+		{"main_db", "password", "", "file with the password there"},
 		{"main_db", "database", "postal", "name of the main database"},
 		{"main_db", "encoding", "utf8mb4", "character set of the connection"},
 		{"message_db", "host", "localhost", "host of the message databases, or the path of its Unix socket"},
 		{"message_db", "port", "3306", "port of the message databases"},
 		{"message_db", "username", "postal", "user name there"},
-		{"message_db", "password", "", ""},
+		{"message_db", "password", "", "file with the password there"},
 		{"message_db", "encoding", "utf8mb4", "character set of the connection"},
-		{"message_db", "database_name_prefix", "postal", "what the names of the message databases begin with"},
+		{"message_db", "database_name_prefix", "postal", "what the message databases' names begin with"},
 	}
 }
 
@@ -71,15 +71,12 @@ type installation struct {
 	prefix        string // message databases are named prefix-server-ID
 }
 
-// addSettingFlags adds --config and a flag for each setting.
+// addSettingFlags adds --config and a flag for each setting. The flags have no defaults of their own, so that one that is
+// not given is seen as such.
 func addSettingFlags(flags *pflag.FlagSet) {
 	flags.String("config", "", "Postal's postal.yml (default $"+configVariable+", else "+defaultConfig+" if it is there)")
 	for _, s := range settings() {
-		usage := fmt.Sprintf("%s (default $%s, else %s.%s of postal.yml, else %s)", s.usage, s.variable(), s.group, s.name, s.fallback)
-		if s.name == "password" {
-			usage = fmt.Sprintf("file with the password (default $%s, else %s.%s of postal.yml)", s.variable(), s.group, s.name)
-		}
-		flags.String(s.flag(), "", usage)
+		flags.String(s.flag(), "", s.usage)
 	}
 }
 
@@ -186,7 +183,7 @@ func (y *postalYAML) get(s setting) (string, bool) {
 		}
 		name = old
 	}
-	value := child(child(y.root, s.group), name)
+	value := child(child(y.root, s.group), name) // "" and null are not the same, as for Postal
 	if value == nil || value.Kind != yaml.ScalarNode || value.Tag == "!!null" {
 		return "", false
 	}

@@ -3,7 +3,10 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // count returns "1 table", "2 tables".
@@ -28,3 +31,13 @@ func size(bytes int64) string {
 }
 
 func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+// printable leaves out what a terminal would obey, in names that others have chosen.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' {
+			return r
+		}
+		return utf8.RuneError
+	}, text)
+}
