@@ -113,8 +113,28 @@ func (m *mailbox) fill(back, messages int, bytes int64) {
 	}
 	one := fmt.Sprintf("('%s', %d.5, %d, 1, 2)", name, m.day(back).Unix(), bytes)
 	m.exec("INSERT INTO messages (raw_table, timestamp, size, raw_headers_id, raw_body_id) VALUES " + strings.Repeat(one+", ", messages-1) + one)
-	m.exec("INSERT INTO deliveries (message_id, status) SELECT id, 'Sent' FROM messages WHERE raw_table = ?", name)
+	var deliveries []string // not INSERT … SELECT, which would lock what others write
+	for _, id := range m.ids(back) {
+		deliveries = append(deliveries, fmt.Sprintf("(%d, 'Sent')", id))
+	}
+	m.exec("INSERT INTO deliveries (message_id, status) VALUES " + strings.Join(deliveries, ", "))
 	m.exec(fmt.Sprintf("INSERT INTO %s (data) VALUES ('headers'), ('body')", m.store.Ident(name)))
+}
+
+// ids returns the ids of the messages whose mail is in the day's table.
+func (m *mailbox) ids(back int) []int64 {
+	m.t.Helper()
+	rows, err := m.db.QueryContext(m.t.Context(), "SELECT id FROM "+m.store.Ident("messages")+" WHERE raw_table = ? ORDER BY id", m.table(back))
+	require.NoError(m.t, err)
+	defer rows.Close()
+	ids := []int64{}
+	for rows.Next() {
+		var id int64
+		require.NoError(m.t, rows.Scan(&id))
+		ids = append(ids, id)
+	}
+	require.NoError(m.t, rows.Err())
+	return ids
 }
 
 // tables returns the names of all tables that begin like a raw one, sorted.
@@ -148,6 +168,18 @@ func (m *mailbox) run(policy retention.Policy) retention.Report {
 	report, err := retention.Run(m.t.Context(), m.store, retention.Config{Name: "test", Policy: policy})
 	require.NoError(m.t, err)
 	return report
+}
+
+// verdict returns what a run says of a day's table that its plan drops.
+func (m *mailbox) verdict(report retention.Report, back int) retention.TableReport {
+	m.t.Helper()
+	for _, table := range report.Tables {
+		if table.Table.Name == m.table(back) {
+			return table
+		}
+	}
+	require.Fail(m.t, "not tried", "%s: %s", m.table(back), report)
+	return retention.TableReport{}
 }
 
 // dropped returns the names of the tables that a run dropped.
