@@ -17,7 +17,7 @@ type acquisition struct {
 	*Leases
 	name   string
 	holder holder
-	looks  bool // the row is somebody else's: look before trying, so that polls don't lock the row of its holder
+	looks  bool // the row was somebody else's: look before trying, since a try makes its holder's statements queue for the row
 	unsure bool // a statement may have run, or may still run
 }
 
@@ -27,6 +27,7 @@ func (l *Leases) acquire(ctx context.Context, name string, goOn func(error) bool
 		return nil, err
 	}
 	a := &acquisition{Leases: l, name: name}
+	_, a.looks = l.memory.recall(name)
 	_, _ = rand.Read(a.holder[:]) // never fails
 	var seen error                // the last one that tells most
 	for pause := firstPause; ; pause = min(2*pause, l.poll) {
@@ -100,7 +101,7 @@ func (a *acquisition) step(ctx context.Context) (*Lease, error) {
 	if err := a.judge(&r, arrived); err != nil {
 		return nil, err
 	}
-	return a.claim(ctx, table.acquire)
+	return a.claim(ctx, table.seize)
 }
 
 // claim runs a statement that acquires.

@@ -27,7 +27,7 @@ func TestFakeServerAgreesWithTheRealOne(t *testing.T) {
 	require.NoError(t, err)
 
 	outcomes := map[string]int{}
-	kinds := []string{"acquire", "steal", "take", "insert", "renew", "guard", "release", "rest", "abandon", "revoke"}
+	kinds := []string{"acquire", "seize", "steal", "take", "insert", "renew", "guard", "release", "rest", "abandon", "revoke"}
 	for range rounds {
 		fake.frozen = setClock(t, db, start.Add(time.Duration(random.IntN(100))*time.Second))
 		v := lease.Values{Name: pick(random, "a", "A", "a ", "ä"), Owner: pick(random, "one", "two"), TTL: time.Duration(1+random.IntN(40)) * time.Second, Rest: 30 * time.Second}

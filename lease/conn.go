@@ -60,7 +60,7 @@ func (l *Leases) with(ctx context.Context, do func(querier, *session) error) err
 	if err != nil {
 		return err
 	}
-	for stale := l.db.Stats().OpenConnections; ; stale-- {
+	for broken := 0; ; broken++ {
 		conn, err := l.db.Conn(ctx)
 		if err != nil {
 			return l.starved(err)
@@ -70,10 +70,10 @@ func (l *Leases) with(ctx context.Context, do func(querier, *session) error) err
 			drop(conn)
 		}
 		_ = conn.Close() // returns it; all it can say is that it is closed
-		if !errors.Is(err, driver.ErrBadConn) || stale <= 0 {
+		if !errors.Is(err, driver.ErrBadConn) || broken > l.db.Stats().OpenConnections {
 			return s.table.explain(err)
 		}
-		// The connection was broken before anything was sent, as all that were open may be; another may be good.
+		// It was broken before anything was sent, as all that are open may be; another may be good.
 	}
 }
 
@@ -111,8 +111,6 @@ func (l *Leases) starved(err error) error {
 
 // exec runs a statement that build makes, and returns the rows that it affected and the number in its OK packet.
 func (l *Leases) exec(ctx context.Context, build func(table) string) (affected, number int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, l.attempt)
-	defer cancel()
 	err = l.with(ctx, func(q querier, s *session) error {
 		result, err := q.ExecContext(ctx, build(s.table))
 		if err != nil {
@@ -136,19 +134,27 @@ func (l *Leases) persist(ctx context.Context, do func(context.Context) error) er
 	return l.retry(ctx, attempts*l.attempt, do)
 }
 
-// retry calls do until it succeeds, fails for good, ctx ends or the time is over.
+// retry calls do until it succeeds, fails for good, ctx ends or the time is over. Each call gets the time of one attempt.
 func (l *Leases) retry(ctx context.Context, within time.Duration, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
+	end := time.Now().Add(within)
 	for pause := firstPause; ; pause = min(2*pause, l.poll) {
-		err := do(ctx)
+		err := l.try(ctx, min(l.attempt, time.Until(end)), do)
 		if !transient(err) {
 			return err
+		}
+		if time.Until(end) < pause {
+			return fmt.Errorf("gave up after %s: %w", within, err)
 		}
 		if ended := sleep(ctx, jitter(pause)); ended != nil {
 			return fmt.Errorf("lease: %w; the last try: %w", ended, err)
 		}
 	}
+}
+
+func (l *Leases) try(ctx context.Context, within time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return do(ctx)
 }
 
 // sleep returns ctx's error if it ends first.

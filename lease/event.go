@@ -43,6 +43,9 @@ func (l *Leases) emit(e Event) {
 	if l.cfg.OnEvent != nil {
 		l.cfg.OnEvent(e)
 	}
+	if !l.cfg.Logger.Enabled(context.Background(), e.Kind.level()) {
+		return
+	}
 	attrs := []slog.Attr{slog.String("name", e.Name), slog.Uint64("token", e.Token), slog.Duration("took", e.Took)}
 	if e.Err != nil {
 		attrs = append(attrs, slog.Any("error", e.Err))

@@ -27,8 +27,9 @@ func Statements(qualified string, v Values) map[string]string {
 	return map[string]string{
 		"session": sessionQuery,
 		"acquire": t.acquire(claiming("")),
-		"steal":   t.acquire(claiming(onceExpired)),
-		"take":    t.acquire(claiming(whatever)),
+		"seize":   t.seize(claiming("")),
+		"steal":   t.seize(claiming(onceExpired)),
+		"take":    t.seize(claiming(whatever)),
 		"insert":  t.insert(claiming("")),
 		"renew":   t.renew(m),
 		"guard":   t.guard(m),

@@ -29,6 +29,7 @@ func (l *Lease) release(ctx context.Context, rest time.Duration) error {
 		return err
 	})
 	if err == nil {
+		l.leases.memory.forget(l.term.name) // what others were told of it is over
 		l.mu.Lock()
 		l.released = true
 		l.mu.Unlock()

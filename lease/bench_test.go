@@ -1,0 +1,178 @@
+package lease_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mailretention/mailretention/internal/mysqltest"
+	"github.com/mailretention/mailretention/lease"
+)
+
+// bare is the measure: an autocommit UPDATE of one row by primary key, with literals as the lease's statements have them.
+const bare = "UPDATE bare SET n=n+1 WHERE id=1"
+
+func benchPool(b *testing.B) *sql.DB {
+	b.Helper()
+	db, _ := mysqltest.DB(b)
+	db.SetMaxIdleConns(100)
+	_, err := db.Exec("CREATE TABLE bare (id int PRIMARY KEY, n bigint NOT NULL)")
+	require.NoError(b, err)
+	_, err = db.Exec("INSERT INTO bare VALUES (1,0)")
+	require.NoError(b, err)
+	return db
+}
+
+// against times a and b by turns, so that both meet the same machine, and reports the ratio of their medians.
+func against(b *testing.B, a, bare func() error) {
+	b.Helper()
+	var timesA, timesB []time.Duration
+	timed := func(times *[]time.Duration, do func() error) {
+		begin := time.Now()
+		if err := do(); err != nil {
+			b.Fatal(err)
+		}
+		*times = append(*times, time.Since(begin))
+	}
+	for b.Loop() {
+		timed(&timesA, a)
+		timed(&timesB, bare)
+	}
+	b.ReportMetric(float64(median(timesA))/float64(median(timesB)), "x-bare")
+	b.ReportMetric(float64(median(timesA).Nanoseconds()), "ns/call")
+}
+
+func median(times []time.Duration) time.Duration {
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+func bareUpdate(b *testing.B, db *sql.DB) func() error {
+	return func() error {
+		_, err := db.ExecContext(b.Context(), bare)
+		return err
+	}
+}
+
+func BenchmarkAcquireRelease(b *testing.B) {
+	db := benchPool(b)
+	leases := provisioned(b, db, lease.Config{})
+	update := bareUpdate(b, db)
+	against(b, func() error {
+		l, err := leases.Acquire(b.Context(), "x")
+		if err != nil {
+			return err
+		}
+		return l.Release(b.Context())
+	}, func() error { return errors.Join(update(), update()) })
+}
+
+func BenchmarkRenew(b *testing.B) {
+	db := benchPool(b)
+	l, err := provisioned(b, db, lease.Config{}).Acquire(b.Context(), "x")
+	require.NoError(b, err)
+	b.ReportAllocs()
+	against(b, func() error { return l.Renew(b.Context()) }, bareUpdate(b, db))
+}
+
+func BenchmarkGuard(b *testing.B) {
+	db := benchPool(b)
+	leases := provisioned(b, db, lease.Config{})
+	l, err := leases.Acquire(b.Context(), "x")
+	require.NoError(b, err)
+	ctx, cancel := l.Heartbeat(b.Context())
+	defer cancel()
+	inTx := func(do func(tx *sql.Tx) (time.Duration, error)) (time.Duration, error) {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return 0, err
+		}
+		took, err := do(tx)
+		return took, errors.Join(err, tx.Commit())
+	}
+	var guards, bares []time.Duration
+	for b.Loop() { // the statement alone, inside a transaction
+		took, err := inTx(func(tx *sql.Tx) (time.Duration, error) {
+			begin := time.Now()
+			err := leases.Guard(ctx, tx)
+			return time.Since(begin), err
+		})
+		require.NoError(b, err)
+		guards = append(guards, took)
+		took, err = inTx(func(tx *sql.Tx) (time.Duration, error) {
+			begin := time.Now()
+			_, err := tx.ExecContext(ctx, bare)
+			return time.Since(begin), err
+		})
+		require.NoError(b, err)
+		bares = append(bares, took)
+	}
+	b.ReportMetric(float64(median(guards))/float64(median(bares)), "x-bare")
+	b.ReportMetric(float64(median(guards).Nanoseconds()), "ns/call")
+}
+
+func BenchmarkContenders(b *testing.B) {
+	const contenders, raging = 64, 5 * time.Second
+	db := benchPool(b)
+	_, err := db.Exec(naiveTable)
+	require.NoError(b, err)
+	leases := provisioned(b, db, lease.Config{})
+	fight := func(turn func(ctx context.Context, who int) error) (terms int, deadlocks int) {
+		ctx, cancel := context.WithTimeout(b.Context(), raging)
+		defer cancel()
+		var mu sync.Mutex
+		var running sync.WaitGroup
+		for who := range contenders {
+			running.Go(func() {
+				for ctx.Err() == nil {
+					err := turn(ctx, who)
+					mu.Lock()
+					if err == nil {
+						terms++
+					}
+					if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == 1213 {
+						deadlocks++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		running.Wait()
+		return terms, deadlocks
+	}
+	for b.Loop() {
+		terms, deadlocks := fight(func(ctx context.Context, _ int) error {
+			l, err := leases.Wait(ctx, "x")
+			if err != nil {
+				return err
+			}
+			return l.Release(ctx)
+		})
+		require.Zero(b, deadlocks)
+		naive, naiveDeadlocks := fight(func(ctx context.Context, who int) error {
+			n := &naiveLease{db: db, owner: fmt.Sprint(who), ttl: time.Minute}
+			for pause := time.Millisecond; ; pause = min(2*pause, time.Second) { // as Wait does
+				err := n.acquire(ctx, "x")
+				if err == nil {
+					return n.release(ctx, "x")
+				}
+				if !errors.Is(err, errNaiveHeld) {
+					return err
+				}
+				time.Sleep(pause)
+			}
+		})
+		b.ReportMetric(float64(terms)/raging.Seconds(), "terms/s")
+		b.ReportMetric(float64(naive)/raging.Seconds(), "naive-terms/s")
+		b.ReportMetric(float64(naiveDeadlocks)/raging.Seconds(), "naive-deadlocks/s")
+		b.ReportMetric(float64(terms)/float64(naive), "x-naive")
+	}
+}
