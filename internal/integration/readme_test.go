@@ -76,14 +76,37 @@ func Example() {
 }
 
 func TestReadmeShowsTheExample(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	source, err := os.ReadFile("readme_test.go")
-	require.NoError(t, err)
-	_, body, _ := strings.Cut(string(source), "pending func(context.Context) ([]int64, error)) error {\n")
+	source := read(t, "readme_test.go")
+	_, body, _ := strings.Cut(source, "pending func(context.Context) ([]int64, error)) error {\n")
 	body, _, _ = strings.Cut(body, "\n}\n")
-	_, shown, found := strings.Cut(string(readme), "```go\n")
-	require.True(t, found)
-	shown, _, _ = strings.Cut(shown, "```")
-	require.Equal(t, strings.ReplaceAll("\n"+body+"\n", "\n\t", "\n"), "\n"+shown)
+	blocks := readmeBlocks(t)
+	require.Equal(t, strings.ReplaceAll("\n"+body+"\n", "\n\t", "\n"), "\n"+blocks[0])
+}
+
+func TestReadmeShowsMocksThatAreExamples(t *testing.T) {
+	examples := read(t, "../../retention/example_mock_test.go") + read(t, "../../provisioner/example_test.go")
+	for _, block := range readmeBlocks(t)[1:] {
+		for line := range strings.Lines(block) {
+			code, _, _ := strings.Cut(strings.TrimSpace(line), " //")
+			require.Contains(t, examples, code)
+		}
+	}
+}
+
+// readmeBlocks returns the Go code of the README.
+func readmeBlocks(t *testing.T) []string {
+	t.Helper()
+	blocks := strings.Split(read(t, "../../README.md"), "```go\n")[1:]
+	require.NotEmpty(t, blocks)
+	for i := range blocks {
+		blocks[i], _, _ = strings.Cut(blocks[i], "```")
+	}
+	return blocks
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(content)
 }
