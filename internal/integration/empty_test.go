@@ -1,26 +1,19 @@
 package integration
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mailretention/mailretention/internal/mysqltest"
-	"github.com/mailretention/mailretention/provisioner"
 	"github.com/mailretention/mailretention/retention"
 )
 
-// fillDays makes a raw table with a row in the bookkeeping for each of these days, in one go.
+// fillDays makes a raw table without messages, with a row in the bookkeeping, for each of these days.
 func (m *mailbox) fillDays(from, to int) {
 	m.t.Helper()
-	var script strings.Builder
 	for back := from; back <= to; back++ {
-		script.WriteString("CREATE TABLE " + m.store.Ident(m.table(back)) + " (" + provisioner.PostalSchema().RawColumns + ");\n" +
-			"INSERT INTO raw_message_sizes (table_name, size) VALUES ('" + m.table(back) + "', 100);\n")
+		m.fill(back, 0, 0)
 	}
-	_, err := mysqltest.Open(m.t, m.name, "multiStatements=true").ExecContext(m.t.Context(), script.String())
-	require.NoError(m.t, err)
 }
 
 // After a long outage all but today's table has expired: a person decides, and then it can go step by step.
