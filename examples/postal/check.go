@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,9 +37,9 @@ func checkCommand(world surroundings) *cobra.Command {
 type level string
 
 const (
-	ok    level = "ok"
-	note  level = "note"  // good to know
-	fault level = "fault" // a run would fail, or some of it
+	levelOK    level = "ok"
+	levelNote  level = "note"  // good to know
+	levelFault level = "fault" // a run would fail, or some of it
 )
 
 // finding is one thing that was looked at.
@@ -62,43 +63,32 @@ func check(ctx context.Context, world surroundings, f *fleet) error {
 		findings = append(findings, checkPlan(r)...)
 	}
 	if f.deleted() > 0 {
-		findings = append(findings, finding{note, "deleted servers", fmt.Sprintf("%d, skipped: Postal is about to destroy them", f.deleted()), ""})
+		findings = append(findings, finding{levelNote, "deleted servers", fmt.Sprintf("%d, skipped: Postal is about to destroy them", f.deleted()), ""})
 	}
 	return finishCheck(world, f, results, findings)
 }
 
 func finishCheck(world surroundings, f *fleet, results []result, findings []finding) error {
-	var err error
-	if f.options.html != "" {
-		err = writePage(f.options.html, f, results)
+	document := struct {
+		Findings []finding `json:"findings"`
+		answer
+	}{findings, newAnswer(f, results)}
+	faulty := slices.ContainsFunc(findings, func(one finding) bool { return one.Level == levelFault })
+	if faulty && document.ExitStatus == exitDone {
+		document.ExitStatus = exitPartly
 	}
-	if f.options.json {
-		err = errors.Join(err, world.writeJSON(struct {
-			Findings []finding `json:"findings"`
-			answer
-		}{findings, answer{Servers: told(results), Deleted: f.deleted(), ExitStatus: exitStatus(results)}}))
-	} else {
-		writeFindings(world.out, findings)
-	}
-	if err = finish(results, err); err != nil {
-		return err
-	}
-	for _, one := range findings {
-		if one.Level == fault {
-			return &failure{status: exitPartly}
-		}
-	}
-	return nil
+	err := world.show(f, results, document, func(w io.Writer) { writeFindings(w, findings) })
+	return finish(document.ExitStatus, err)
 }
 
 func writeFindings(w io.Writer, findings []finding) {
 	faults := 0
 	for _, one := range findings {
-		fmt.Fprintf(w, "%-5s  %s: %s\n", one.Level, printable(one.Subject), strings.ReplaceAll(printable(one.Text), "\n", "\n       "))
+		fmt.Fprintf(w, "%-5s  %s: %s\n", one.Level, one.Subject, strings.ReplaceAll(one.Text, "\n", "\n       "))
 		if one.Remedy != "" {
 			fmt.Fprintf(w, "       → %s\n", one.Remedy)
 		}
-		if one.Level == fault {
+		if one.Level == levelFault {
 			faults++
 		}
 	}
@@ -119,24 +109,24 @@ func checkServer(ctx context.Context, subject string, at endpoint, db *sql.DB) f
 	var version, clock, mode, readOnly string
 	before := time.Now()
 	if err := db.QueryRowContext(ctx, selectServer).Scan(&version, &clock, &mode, &readOnly); err != nil {
-		return finding{fault, subject, fmt.Sprintf("%s: %v", at.address(), err), "is the server up, and are host, port, username and password right?"}
+		return finding{levelFault, subject, fmt.Sprintf("%s: %v", at.address(), err), "is the server up, and are host, port, username and password right?"}
 	}
 	local := before.Add(time.Since(before) / 2)
 	server, err := time.ParseInLocation("2006-01-02 15:04:05.000000", clock, time.UTC)
 	if err != nil {
-		return finding{fault, subject, fmt.Sprintf("%s: its clock says %q", at.address(), clock), ""}
+		return finding{levelFault, subject, fmt.Sprintf("%s: its clock says %q", at.address(), clock), ""}
 	}
 	skew := server.Sub(local).Abs().Round(100 * time.Millisecond)
-	one := finding{ok, subject, fmt.Sprintf("%s, version %s, clock %v off, sql_mode %q", at.address(), version, skew, mode), ""}
+	one := finding{levelOK, subject, fmt.Sprintf("%s, version %s, clock %v off, sql_mode %q", at.address(), version, skew, mode), ""}
 	switch {
 	case readOnly != "0" && readOnly != "OFF":
-		one.Level, one.Remedy = fault, "it is read-only, as a replica is: name the primary"
+		one.Level, one.Remedy = levelFault, "it is read-only, as a replica is: name the primary"
 	case skew > mostSkew:
-		one.Level, one.Remedy = fault, "set the clock that is wrong; until then every run is refused"
+		one.Level, one.Remedy = levelFault, "set the clock that is wrong; until then every run is refused"
 	case skew > clockNoise:
-		one.Level, one.Remedy = note, "set the clock that is wrong"
+		one.Level, one.Remedy = levelNote, "set the clock that is wrong"
 	case !tested(version):
-		one.Level, one.Remedy = note, "tested are MariaDB from 10.11 on and MySQL 9"
+		one.Level, one.Remedy = levelNote, "tested are MariaDB from 10.11 on and MySQL 9"
 	}
 	return one
 }
@@ -158,7 +148,7 @@ func (f *fleet) checkRights(ctx context.Context) []finding {
 	const subject = "rights"
 	grants, account, err := readGrants(ctx, f.work)
 	if err != nil {
-		return []finding{{note, subject, fmt.Sprintf("not known: %v", err), ""}}
+		return []finding{{levelNote, subject, fmt.Sprintf("not known: %v", err), ""}}
 	}
 	rights := []string{"SELECT", "INSERT", "UPDATE", "DELETE", "DROP"}
 	lacking := map[string]bool{}
@@ -170,7 +160,7 @@ func (f *fleet) checkRights(ctx context.Context) []finding {
 	var findings []finding
 	report := func(lacks []string, pattern string) {
 		if len(lacks) > 0 {
-			findings = append(findings, finding{fault, subject, account + " lacks " + strings.Join(lacks, ", ") + " on " + pattern, grantStatement(lacks, pattern, account)})
+			findings = append(findings, finding{levelFault, subject, account + " lacks " + strings.Join(lacks, ", ") + " on " + pattern, grantStatement(lacks, pattern, account)})
 		}
 	}
 	var lacks []string
@@ -184,7 +174,7 @@ func (f *fleet) checkRights(ctx context.Context) []finding {
 	if findings != nil {
 		return findings
 	}
-	one := finding{ok, subject, account + " may do what a run needs", ""}
+	one := finding{levelOK, subject, account + " may do what a run needs", ""}
 	if len(missing(grants, "", []string{"PROCESS"})) > 0 {
 		one.Text += " (without PROCESS the size of a table that is not booked is an estimate)"
 	}
@@ -208,11 +198,11 @@ func (f *fleet) checkLeases(ctx context.Context) finding {
 	infos, err := f.leases.List(ctx)
 	switch {
 	case errors.Is(err, lease.ErrNotProvisioned):
-		return finding{ok, subject, "the first run makes database " + f.leaseDatabase(), ""}
+		return finding{levelOK, subject, "the first run makes database " + f.leaseDatabase(), ""}
 	case mysqlerr.Is(err, mysqlerr.DatabaseDenied, mysqlerr.TableDenied):
-		return finding{note, subject, err.Error(), ""} // a fault of the rights, which says it all
+		return finding{levelNote, subject, err.Error(), ""} // a fault of the rights, which says it all
 	case err != nil:
-		return finding{fault, subject, err.Error(), "make database " + f.leaseDatabase() + " available, or name another with --lease-database"}
+		return finding{levelFault, subject, err.Error(), "make database " + f.leaseDatabase() + " available, or name another with --lease-database"}
 	}
 	var held []string
 	for _, i := range infos {
@@ -221,9 +211,9 @@ func (f *fleet) checkLeases(ctx context.Context) finding {
 		}
 	}
 	if len(held) > 0 {
-		return finding{note, subject, "held now: " + strings.Join(held, ", "), ""}
+		return finding{levelNote, subject, "held now: " + strings.Join(held, ", "), ""}
 	}
-	return finding{ok, subject, fmt.Sprintf("%d in database %s, none held", len(infos), f.leaseDatabase()), ""}
+	return finding{levelOK, subject, fmt.Sprintf("%d in database %s, none held", len(infos), f.leaseDatabase()), ""}
 }
 
 // checkPostal looks whether Postal's own task is on.
@@ -234,13 +224,13 @@ func (f *fleet) checkPostal(ctx context.Context) finding {
 	err := f.mainDB.QueryRowContext(ctx, selectPostalTask).Scan(&next, &soon)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return finding{note, subject, "has not been scheduled yet; Postal will", "BESIDE-POSTAL.md says how to switch it off"}
+		return finding{levelNote, subject, "has not been scheduled yet; Postal will", "BESIDE-POSTAL.md says how to switch it off"}
 	case err != nil:
-		return finding{note, subject, fmt.Sprintf("not known: %v", err), "BESIDE-POSTAL.md says what happens if both run"}
+		return finding{levelNote, subject, fmt.Sprintf("not known: %v", err), "BESIDE-POSTAL.md says what happens if both run"}
 	case soon.Bool || !next.Valid:
-		return finding{note, subject, "runs next at " + next.String + " UTC", "BESIDE-POSTAL.md says what happens if both run, and how to switch it off"}
+		return finding{levelNote, subject, "runs next at " + next.String + " UTC", "BESIDE-POSTAL.md says what happens if both run, and how to switch it off"}
 	}
-	return finding{ok, subject, "is switched off until " + next.String, ""}
+	return finding{levelOK, subject, "is switched off until " + next.String, ""}
 }
 
 func (f *fleet) checkReplicas(ctx context.Context) []finding {
@@ -248,10 +238,10 @@ func (f *fleet) checkReplicas(ctx context.Context) []finding {
 	for _, r := range f.lag.replicas {
 		lag, err := replicaLag(ctx, r.db)
 		if err != nil {
-			findings = append(findings, finding{fault, "replica " + r.address, err.Error(), "the account needs REPLICATION CLIENT there (MariaDB: REPLICA MONITOR)"})
+			findings = append(findings, finding{levelFault, "replica " + r.address, err.Error(), "the account needs REPLICATION CLIENT there (MariaDB: REPLICA MONITOR)"})
 			continue
 		}
-		findings = append(findings, finding{ok, "replica " + r.address, fmt.Sprintf("%v behind", lag), ""})
+		findings = append(findings, finding{levelOK, "replica " + r.address, fmt.Sprintf("%v behind", lag), ""})
 	}
 	return findings
 }
@@ -259,19 +249,19 @@ func (f *fleet) checkReplicas(ctx context.Context) []finding {
 // checkPlan says what a run would meet on one server.
 func checkPlan(r result) []finding {
 	subject := r.Server.String()
-	one := finding{ok, subject, fmt.Sprintf("%d of %s would go (%s)", len(r.Plan.Drops), count(len(r.Plan.Drops)+len(r.Plan.Keeps), "raw table"), size(r.Plan.Bytes-r.Plan.BytesAfter)), ""}
+	one := finding{levelOK, subject, fmt.Sprintf("%d of %s would go (%s)", len(r.Plan.Drops), count(len(r.Plan.Drops)+len(r.Plan.Keeps), "raw table"), size(r.Plan.Bytes-r.Plan.BytesAfter)), ""}
 	if r.err != nil {
-		one = finding{fault, subject, r.err.Error(), r.advise()}
+		one = finding{levelFault, subject, r.err.Error(), r.advise()}
 	}
 	findings := []finding{one}
 	for _, i := range r.Plan.Ignored {
-		findings = append(findings, finding{note, subject, "ignored: " + i.Name + ": " + i.Reason, ""})
+		findings = append(findings, finding{levelNote, subject, "ignored: " + i.Name + ": " + i.Reason, ""})
 	}
 	for _, d := range r.Plan.Drift {
-		findings = append(findings, finding{note, subject, fmt.Sprintf("the books disagree: %s (%s): %s", d.Table, size(d.Bytes), driftWords(d.Kind)), "the next run mends it"})
+		findings = append(findings, finding{levelNote, subject, fmt.Sprintf("the books disagree: %s (%s): %s", d.Table, size(d.Bytes), driftWords(d.Kind)), "the next run mends it"})
 	}
 	for _, w := range r.Plan.Warnings {
-		findings = append(findings, finding{note, subject, w, ""})
+		findings = append(findings, finding{levelNote, subject, w, ""})
 	}
 	return findings
 }

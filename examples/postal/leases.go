@@ -51,16 +51,17 @@ func listLeases(ctx context.Context, world surroundings, f *fleet) error {
 		fmt.Fprintf(world.out, "No leases in database %s yet: nothing has run.\n", f.leaseDatabase())
 		return nil
 	}
-	return writeLeases(world.out, infos)
+	writeText(world.out, func(w io.Writer) { writeLeases(w, infos) })
+	return nil
 }
 
-func writeLeases(w io.Writer, infos []lease.Info) error {
+func writeLeases(w io.Writer, infos []lease.Info) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tSTATE\tHOLDER\tSINCE (UTC)\tTOKEN\tSTOLEN FROM")
 	for _, i := range infos {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", i.Name, leaseState(i, time.Now()), i.Owner, i.Since.Format(time.DateTime), i.Token, i.StolenFrom)
 	}
-	return table.Flush()
+	table.Flush()
 }
 
 func leaseState(i lease.Info, now time.Time) string {
@@ -82,9 +83,7 @@ func releaseLease(ctx context.Context, world surroundings, f *fleet, name string
 	if info.Token == 0 {
 		return fmt.Errorf("no lease %q; leases lists them", name)
 	}
-	if err := writeLeases(world.err, []lease.Info{info}); err != nil {
-		return err
-	}
+	writeText(world.err, func(w io.Writer) { writeLeases(w, []lease.Info{info}) })
 	if !info.Active {
 		fmt.Fprintln(world.err, "It is free, there is nothing to release.")
 		return nil

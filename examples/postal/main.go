@@ -18,7 +18,7 @@ func main() {
 		out:       os.Stdout,
 		err:       os.Stderr,
 		lookupEnv: os.LookupEnv,
-		terminal:  term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
+		terminal:  term.IsTerminal(int(os.Stdin.Fd())), // also where the output goes to a file: a person is asked rather than not
 	}, os.Args[1:])
 	stop()
 	os.Exit(status)

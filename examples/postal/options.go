@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -41,7 +42,7 @@ func (o *options) addCommon(flags *pflag.FlagSet) {
 func (o *options) addPlan(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.servers, "server", nil, "only this server: ID, permalink or organization/permalink; may be repeated")
 	flags.IntVar(&o.limits.minKeepDays, "min-keep-days", o.limits.minKeepDays, "newest days, today included, that no limit touches")
-	flags.BoolVar(&o.limits.allowEmpty, "allow-empty", false, "carry out a plan that leaves next to nothing")
+	flags.BoolVar(&o.limits.allowEmpty, "allow-empty", false, "carry out a plan that leaves next to nothing; needs --server")
 	flags.BoolVar(&o.limits.postalCut, "postal-cut", false, "delete messages of one day more, as Postal's own task does")
 	flags.IntVar(&o.parallel, "parallel", o.parallel, "servers at a time")
 	flags.StringVar(&o.html, "html", "", "write the plan as a page to this file")
@@ -75,6 +76,12 @@ func (o *options) check() error {
 	}
 	if o.parallel < 1 {
 		fault("--parallel is %d: at least 1", o.parallel)
+	}
+	if o.limits.allowEmpty && len(o.servers) == 0 {
+		fault("--allow-empty needs --server: it is for servers whose plan was read")
+	}
+	if !(o.pause >= 0) || math.IsInf(o.pause, 0) {
+		fault("--pause is %v: it must be a share of time, such as 0.5; 0 means no pause", o.pause)
 	}
 	if o.batchTime <= 0 {
 		fault("--batch-time is %v: it must be positive", o.batchTime)

@@ -17,7 +17,7 @@ func planCommand(world surroundings) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withFleet(c, world, o, func(f *fleet) error {
 				results := f.plan(c.Context())
-				return finish(results, world.show(f, results, writePlans))
+				return finish(exitStatus(results), world.show(f, results, newAnswer(f, results), func(w io.Writer) { writePlans(w, f, results) }))
 			})
 		},
 	}

@@ -33,43 +33,41 @@ func runCommand(world surroundings) *cobra.Command {
 }
 
 func runAll(ctx context.Context, world surroundings, f *fleet) error {
+	var shown []result
 	if world.terminal && !f.options.yes {
-		if err := world.confirm(ctx, f); err != nil {
+		shown = f.plan(ctx)
+		writeText(world.err, func(w io.Writer) { writePlans(w, f, shown) })
+		if err := world.ask(ctx, "Carry this out? Type yes: "); err != nil {
 			return err
 		}
 	}
 	if err := f.provisionLeases(ctx); err != nil {
 		return fmt.Errorf("leases: %w; see check", err)
 	}
-	results := f.run(ctx, world)
-	err := world.show(f, results, writeReports)
+	results := f.run(ctx, world, shown)
+	err := world.show(f, results, newAnswer(f, results), func(w io.Writer) { writeReports(w, results) })
 	if f.options.metricsFile != "" {
 		err = errors.Join(err, writeMetrics(f.options.metricsFile, f.all, results, time.Now()))
 	}
-	return finish(results, err)
+	return finish(exitStatus(results), err)
 }
 
-// confirm shows the plan and asks. The run plans anew, under its lease; a plan that is refused here is refused there.
-func (world surroundings) confirm(ctx context.Context, f *fleet) error {
-	results := f.plan(ctx)
-	writePlans(world.err, f, results)
-	if sum := sumPlans(results); sum.tables == 0 && sum.cuts == 0 {
-		return nil // it mends the books at most
-	}
-	return world.ask(ctx, "Delete this? Type yes: ")
-}
-
-// run runs retention for each server. Each has a result, in the servers' order.
-func (f *fleet) run(ctx context.Context, world surroundings) []result {
-	shown := newProgress(world.err, len(f.servers))
-	defer shown.end()
+// run runs retention for each server, planning anew under its lease. Each has a result, in the servers' order. Of what was
+// shown to a person, nil if to none, a server whose plan failed is left out: its plan was not seen.
+func (f *fleet) run(ctx context.Context, world surroundings, shown []result) []result {
+	bars := newProgress(world.err, len(f.servers))
+	defer bars.end()
 	results := make([]result, len(f.servers))
 	index := map[string]int{}
 	runners := make([]*retention.Runner, 0, len(f.servers))
 	for i, s := range f.servers {
+		if shown != nil && shown[i].err != nil {
+			results[i] = shown[i]
+			continue
+		}
 		results[i] = result{Server: s, err: errNotBegun}
 		index[s.Database] = i
-		runner, err := f.runner(s, shown.of(s, f.options.maxDrops))
+		runner, err := f.runner(s, bars.of(s, f.options.maxDrops))
 		if err != nil {
 			results[i].err = err
 			continue
@@ -93,7 +91,7 @@ func (f *fleet) run(ctx context.Context, world surroundings) []result {
 var errNotBegun = errors.New("not begun")
 
 // writeReports writes for people what a run did.
-func writeReports(w io.Writer, f *fleet, results []result) {
+func writeReports(w io.Writer, results []result) {
 	for _, r := range results {
 		fmt.Fprintf(w, "== %s\n", r.Server)
 		if r.Report != nil {
@@ -109,9 +107,8 @@ func writeReports(w io.Writer, f *fleet, results []result) {
 
 // reportSum adds up reports.
 type reportSum struct {
-	done, other, dropped, failed int
-	freed, messages              int64
-	stopped                      string
+	done, other, dropped int
+	freed, messages      int64
 }
 
 func sumReports(results []result) reportSum {
@@ -128,11 +125,8 @@ func sumReports(results []result) reportSum {
 		sum.freed += r.Report.BytesFreed
 		sum.messages += r.Report.RowsPruned
 		for _, t := range r.Report.Tables {
-			switch t.Verdict {
-			case retention.VerdictDropped:
+			if t.Verdict == retention.VerdictDropped {
 				sum.dropped++
-			case retention.VerdictFailed:
-				sum.failed++
 			}
 		}
 	}

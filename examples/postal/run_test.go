@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -111,7 +112,7 @@ func TestAPersonIsShownThePlanAndAsked(t *testing.T) {
 			require.Equal(t, c.left, p.tables(1), o)
 			if len(c.args) == 1 {
 				require.Contains(t, o.err, "3 of 6 tables go")
-				require.Contains(t, o.err, "Delete this?")
+				require.Contains(t, o.err, "Carry this out?")
 			}
 		})
 	}
@@ -151,4 +152,53 @@ func TestAnUnreadableQueueProtectsEverything(t *testing.T) {
 	require.Equal(t, exitRefused, o.status, o)
 	require.Equal(t, 6, p.tables(1), o)
 	require.Equal(t, 6, p.messages(1), o)
+}
+
+// readerFunc does something before it answers.
+type readerFunc func() string
+
+func (f readerFunc) Read(p []byte) (int, error) { return copy(p, f()), io.EOF }
+
+func TestAServerWhosePlanWasNotSeenIsLeftOut(t *testing.T) {
+	p := newPostal(t)
+	p.addServerOf(1, "seen", 6, mebibyte, 2, nil, nil)
+	p.addServer(2, "unseen", 2, nil, nil)
+	yes := readerFunc(func() string {
+		p.addDatabase(2)
+		for ago := 5; ago >= 0; ago-- {
+			p.addDay(2, ago, mebibyte)
+		}
+		return "yes\n"
+	})
+
+	o := p.callIn(t.Context(), surroundings{in: yes, terminal: true}, "run")
+
+	require.Equal(t, exitPartly, o.status, o)
+	require.Equal(t, 3, p.tables(1), o)
+	require.Equal(t, 6, p.tables(2), "its database was missing when the plan was shown\n%v", o)
+}
+
+func TestFlagsThatCannotBeAreAllNamed(t *testing.T) {
+	p := newPostal(t)
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"numbers": {
+			[]string{"--min-keep-days", "0", "--max-drops", "-1", "--parallel", "0", "--batch-time", "0s", "--pause", "NaN", "--throttle-lag", "-1s"},
+			[]string{"--min-keep-days", "--max-drops", "--parallel", "--batch-time", "--pause", "--throttle-lag"},
+		},
+		"an empty rest for all servers": {[]string{"--allow-empty"}, []string{"--allow-empty needs --server"}},
+		"a lag without a replica":       {[]string{"--throttle-lag", "10s"}, []string{"--replica"}},
+		"a replica without a port":      {[]string{"--throttle-lag", "10s", "--replica", "db2"}, []string{"give host:port"}},
+		"an unknown server":             {[]string{"--server", "nobody"}, []string{`no server "nobody"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := p.call(append([]string{"run"}, c.args...)...)
+			require.Equal(t, exitFailed, o.status, o)
+			for _, text := range c.want {
+				require.Contains(t, o.err, text)
+			}
+		})
+	}
 }

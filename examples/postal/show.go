@@ -17,22 +17,36 @@ type answer struct {
 	ExitStatus int      `json:"exit_status"`
 }
 
-// show writes the results as the flags say.
-func (world surroundings) show(f *fleet, results []result, write func(io.Writer, *fleet, []result)) error {
+func newAnswer(f *fleet, results []result) answer {
+	a := answer{Servers: make([]result, 0, len(results)), Deleted: f.deleted(), ExitStatus: exitStatus(results)}
+	for _, r := range results {
+		a.Servers = append(a.Servers, r.told())
+	}
+	return a
+}
+
+// show writes the page, if there is to be one, and the JSON or what write writes for people.
+func (world surroundings) show(f *fleet, results []result, document any, write func(io.Writer)) error {
 	var err error
 	if f.options.html != "" {
 		err = writePage(f.options.html, f, results)
 	}
 	if f.options.json {
-		return errors.Join(err, world.writeJSON(answer{Servers: told(results), Deleted: f.deleted(), ExitStatus: exitStatus(results)}))
+		return errors.Join(err, world.writeJSON(document))
 	}
-	write(world.out, f, results)
+	writeText(world.out, write)
 	return err
 }
 
-// finish turns the results, and what failed in showing them, into what ends the command.
-func finish(results []result, err error) error {
-	status := exitStatus(results)
+// writeText leaves out what a terminal would obey, in names that others have chosen.
+func writeText(w io.Writer, write func(io.Writer)) {
+	var text strings.Builder
+	write(&text)
+	io.WriteString(w, printable(text.String()))
+}
+
+// finish turns the exit status, and what failed in showing the results, into what ends the command.
+func finish(status int, err error) error {
 	if err != nil {
 		return &failure{status: max(status, exitFailed), err: err}
 	}
@@ -40,14 +54,6 @@ func finish(results []result, err error) error {
 		return &failure{status: status}
 	}
 	return nil
-}
-
-func told(results []result) []result {
-	texts := make([]result, 0, len(results))
-	for _, r := range results {
-		texts = append(texts, r.told())
-	}
-	return texts
 }
 
 func (world surroundings) writeJSON(v any) error {

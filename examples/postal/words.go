@@ -32,7 +32,7 @@ func size(bytes int64) string {
 
 func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// printable leaves out what a terminal would obey, in names that others have chosen.
+// printable replaces what a terminal would obey.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' {
