@@ -170,7 +170,11 @@ func (f *fleet) checkRights(ctx context.Context) []finding {
 		}
 	}
 	report(lacks, asPattern(f.prefix+"-server-")+"%")
-	report(missing(grants, f.leaseDatabase(), []string{"SELECT", "INSERT", "UPDATE", "CREATE"}), asPattern(f.leaseDatabase()))
+	rights = []string{"SELECT", "INSERT", "UPDATE"}
+	if _, err := f.leases.List(ctx); err != nil { // the first run makes them
+		rights = append(rights, "CREATE")
+	}
+	report(missing(grants, f.leaseDatabase(), rights), asPattern(f.leaseDatabase()))
 	if findings != nil {
 		return findings
 	}

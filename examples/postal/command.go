@@ -47,7 +47,7 @@ func execute(ctx context.Context, world surroundings, args []string) int {
 		f = &failure{status: exitFailed, err: err}
 	}
 	if f.err != nil {
-		fmt.Fprintln(world.err, "postal-retention:", f.err)
+		fmt.Fprintln(world.err, "postal-retention:", printable(f.err.Error()))
 	}
 	return f.status
 }

@@ -85,7 +85,7 @@ func (f *fleet) openReplicas() error {
 	return nil
 }
 
-// connectionsPerRun is how many connections one run uses at most at a time, so that none is opened again for each batch.
+// connectionsPerRun is how many connections of one run are kept while it doesn't use them, so that batches find them open.
 const connectionsPerRun = 3
 
 func (f *fleet) close() error {

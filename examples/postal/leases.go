@@ -96,6 +96,6 @@ func releaseLease(ctx context.Context, world surroundings, f *fleet, name string
 	if err := f.leases.ForceRelease(ctx, name, info.Token); err != nil {
 		return fmt.Errorf("release %s: %w", name, err)
 	}
-	fmt.Fprintf(world.err, "Released. %s stops at its next statement; another run gets the lease once it has expired.\n", info.Owner)
+	fmt.Fprintf(world.err, "Released. %s stops at its next statement; another run gets the lease once it has expired.\n", printable(info.Owner))
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mailretention/mailretention/retention"
 )
 
 func TestPageShowsWhatGoesAndWhatStays(t *testing.T) {
@@ -99,4 +101,20 @@ func TestPlanAndRunAsJSON(t *testing.T) {
 		require.NotEmpty(t, got.Servers[3].Advice)
 		require.Equal(t, command == "run", got.Servers[0].Report != nil)
 	}
+}
+
+func TestPageOfATableWhoseSizeIsUnknown(t *testing.T) {
+	day := testTime().Truncate(24 * time.Hour)
+	plan := retention.Plan{Now: testTime(), Keeps: []retention.Keep{
+		{Table: retention.Table{Name: "raw-2026-06-14", Day: day.AddDate(0, 0, -1)}, Reasons: []retention.Reason{retention.ReasonActive}},
+		{Table: retention.Table{Name: "raw-2026-06-16", Day: day.AddDate(0, 0, 1), SizeKnown: true}, Reasons: []retention.Reason{retention.ReasonFuture}},
+	}}
+	path := filepath.Join(t.TempDir(), "plan.html")
+	require.NoError(t, writePage(path, &fleet{}, []result{{Plan: plan}}))
+	page := readText(t, path)
+	require.Contains(t, page, `<i class="unknown" title="2026-06-14: size unknown, newest days, always kept">`)
+	require.Contains(t, page, `<i class="gap" title="no table from 2026-06-15 to 2026-06-15">`)
+	require.Contains(t, page, "0 B and 1 unknown")
+	require.Contains(t, page, "a day to come")
+	requireBalanced(t, page)
 }

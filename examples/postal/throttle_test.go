@@ -26,7 +26,8 @@ func freePort(t *testing.T) int {
 
 func execOn(t testing.TB, db interface {
 	ExecContext(context.Context, string, ...any) (sql.Result, error)
-}, statement string) {
+}, statement string,
+) {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(), statement)
 	require.NoError(t, err, statement)
