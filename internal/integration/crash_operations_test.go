@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mailretention/mailretention/internal/mysqltest"
 	"github.com/mailretention/mailretention/provisioner"
 	"github.com/mailretention/mailretention/retention"
 )
@@ -25,13 +25,20 @@ const (
 func newCrashMailbox(t *testing.T) *mailbox {
 	t.Helper()
 	m := newMailbox(t)
+	m.ready()
+	return m
+}
+
+// ready makes the mailbox one for crashes.
+func (m *mailbox) ready() {
+	m.t.Helper()
 	m.exec("DROP TABLE raw_message_sizes")
 	m.exec("CREATE TABLE raw_message_sizes (id INT AUTO_INCREMENT PRIMARY KEY, table_name VARCHAR(255), size BIGINT, KEY on_table_name (table_name(14)))")
-	m.db = mysqltest.Open(t, "", "multiStatements=true")
+	m.db = sql.OpenDB(m.connector("multiStatements=true", "autocommit=1"))
+	m.t.Cleanup(func() { require.NoError(m.t, m.db.Close()) })
 	w := m.worker()
 	defer w.die()
-	require.NoError(t, w.leases.Provision(t.Context()))
-	return m
+	require.NoError(m.t, w.leases.Provision(m.t.Context()))
 }
 
 // crashDay is what a day of a crash test has.

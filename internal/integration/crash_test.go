@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mailretention/mailretention/internal/faultsql"
-	"github.com/mailretention/mailretention/internal/mysqltest"
 	"github.com/mailretention/mailretention/lease"
 	"github.com/mailretention/mailretention/provisioner"
 )
@@ -33,9 +32,9 @@ type worker struct {
 }
 
 // worker starts a worker. BatchTime is so long that the sizes of batches don't depend on how fast the machine is.
-func (m *mailbox) worker() *worker {
+func (m *mailbox) worker(params ...string) *worker {
 	m.t.Helper()
-	faults := faultsql.New(mysqltest.Connector(m.t, ""))
+	faults := faultsql.New(m.connector(params...))
 	w := &worker{m: m, faults: faults, db: sql.OpenDB(faults), pool: sql.OpenDB(faults)}
 	var err error
 	w.leases, err = lease.New(w.pool, lease.Config{Table: m.name + "." + leaseTable})

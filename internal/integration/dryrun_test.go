@@ -8,48 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mailretention/mailretention/internal/mariadb"
-	"github.com/mailretention/mailretention/internal/mysqltest"
 	"github.com/mailretention/mailretention/provisioner"
 	"github.com/mailretention/mailretention/retention"
 )
-
-// privateMailbox is a mailbox on a server of its own, whatever MAILRETENTION_DSN says.
-func privateMailbox(t *testing.T, options mariadb.Options) (*mailbox, *mariadb.Server) {
-	t.Helper()
-	const name = "postal-server-17"
-	server := mysqltest.Server(t, options)
-	_, err := openAs(t, server, "root", "").ExecContext(t.Context(), "CREATE DATABASE `"+name+"` CHARACTER SET utf8mb4")
-	require.NoError(t, err)
-	m := openMailbox(t, openAs(t, server, "root", name), name)
-	require.NoError(t, m.store.Provision(t.Context()))
-	return m, server
-}
-
-// openAs opens a pool for an account of a private server.
-func openAs(t *testing.T, server *mariadb.Server, account, database string) *sql.DB {
-	t.Helper()
-	config, err := mysql.ParseDSN(server.DSN(database))
-	require.NoError(t, err)
-	config.User = account
-	connector, err := mysql.NewConnector(config)
-	require.NoError(t, err)
-	db := sql.OpenDB(connector)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	return db
-}
-
-// grant makes an account with these rights, each with what they are on.
-func (m *mailbox) grant(account string, rights ...string) {
-	m.t.Helper()
-	m.exec("CREATE USER IF NOT EXISTS " + account + "@localhost")
-	for _, right := range rights {
-		m.exec("GRANT " + right + " TO " + account + "@localhost")
-	}
-}
 
 // written adds up the server's counters of commands that are more than reading, and of rows written to tables that aren't temporary.
 func (m *mailbox) written() (total int64) {

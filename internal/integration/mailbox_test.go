@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,8 @@ type mailbox struct {
 	today time.Time // midnight UTC by the server's clock
 	store *provisioner.Provisioner
 	queue []int64 // ids of the messages that are still to be sent
+
+	connector func(params ...string) driver.Connector // to its server, with no database selected; params are as in mysqltest.DSN
 }
 
 func newMailbox(t *testing.T, params ...string) *mailbox {
@@ -39,6 +42,7 @@ func newMailbox(t *testing.T, params ...string) *mailbox {
 func openMailbox(t *testing.T, db *sql.DB, name string) *mailbox {
 	t.Helper()
 	m := &mailbox{t: t, db: db, name: name}
+	m.connector = func(params ...string) driver.Connector { return mysqltest.Connector(t, "", params...) }
 	m.store = m.provisioner(db, provisioner.Config{})
 	var seconds int64
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT CAST(UNIX_TIMESTAMP() AS SIGNED)").Scan(&seconds))

@@ -72,6 +72,13 @@ func without(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
 }
 
+// rows are the lines of s but the columns, whose types each kind of server spells in its own way.
+func (s state) rows() state {
+	rows := maps.Clone(s)
+	maps.DeleteFunc(rows, func(line string, _ int) bool { return strings.HasPrefix(line, columnLine+"|") })
+	return rows
+}
+
 // missing lists the lines of s that other lacks.
 func (s state) missing(other state) []string {
 	var lines []string
