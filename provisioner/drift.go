@@ -1,7 +1,6 @@
 package provisioner
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -37,25 +36,26 @@ func (p *Provisioner) drift(v view) []retention.Drift {
 	add := func(table string, kind retention.DriftKind) {
 		list = append(list, retention.Drift{Table: table, Kind: kind, Bytes: claimed(v.booked[table])})
 	}
-	settled := func(table string) bool {
-		day, _ := p.days.Parse(table)
-		return day.Before(settledBefore(v.now))
-	}
 	for _, table := range slices.Sorted(slices.Values(v.dangling)) {
 		add(table, retention.DriftDangling)
 	}
 	if p.names.sizes == "" {
 		return list
 	}
-	for _, table := range slices.Sorted(maps.Keys(v.booked)) {
-		if v.kinds[table] == "" && settled(table) {
-			add(table, retention.DriftOrphan)
+	limit := settledBefore(v.now)
+	var orphans []string
+	for table := range v.booked {
+		if v.kinds[table] == "" && v.days[table].Before(limit) {
+			orphans = append(orphans, table)
 		}
 	}
-	for _, table := range slices.Sorted(maps.Keys(v.days)) {
+	for _, table := range slices.Sorted(slices.Values(orphans)) {
+		add(table, retention.DriftOrphan)
+	}
+	for _, table := range v.tables {
 		rows := v.booked[table]
 		switch {
-		case !settled(table):
+		case !v.days[table].Before(limit):
 		case len(rows) > 1:
 			add(table, retention.DriftDouble)
 		case len(rows) == 0 || !usable(rows[0]):

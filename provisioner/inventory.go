@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +25,8 @@ const (
 type view struct {
 	now      time.Time
 	kinds    map[string]string          // what each name is, as SHOW FULL TABLES says
-	days     map[string]time.Time       // the raw tables
+	tables   []string                   // the raw tables, ascending
+	days     map[string]time.Time       // of the raw tables, and of the others that are booked
 	booked   map[string][]sql.NullInt64 // the rows of the bookkeeping, by the day's table that they name
 	needed   map[string][]string        // why a raw table can't go
 	dangling []string                   // days' tables that aren't there, but that messages point at
@@ -59,7 +59,7 @@ func (p *Provisioner) inventory(ctx context.Context) (retention.Inventory, error
 		return retention.Inventory{}, err
 	}
 	inv := retention.Inventory{Now: v.now, Newest: v.newest, Tables: []retention.Table{}, Ignored: p.ignored(v), Drift: p.drift(v)}
-	for _, name := range slices.Sorted(maps.Keys(v.days)) {
+	for _, name := range v.tables {
 		bytes, known := sizes[name]
 		inv.Tables = append(inv.Tables, retention.Table{
 			Name: name, Day: v.days[name], Bytes: bytes, SizeKnown: known, InUse: strings.Join(v.needed[name], "; "),
@@ -85,12 +85,15 @@ func (p *Provisioner) look(ctx context.Context) (view, error) {
 
 func (p *Provisioner) readTables(ctx context.Context, v *view) error {
 	var name, kind string
-	return p.each(ctx, p.names.showTables(), nil, []any{&name, &kind}, func() {
+	err := p.each(ctx, p.names.showTables(), nil, []any{&name, &kind}, func() {
 		v.kinds[name] = kind
 		if day, ok := p.days.Parse(name); ok && kind == baseTable {
 			v.days[name] = day
+			v.tables = append(v.tables, name)
 		}
 	})
+	slices.Sort(v.tables)
+	return err
 }
 
 func (p *Provisioner) readBooks(ctx context.Context, v *view) error {
@@ -99,7 +102,12 @@ func (p *Provisioner) readBooks(ctx context.Context, v *view) error {
 	var bytes sql.NullInt64
 	return p.each(ctx, p.names.selectBooks(), nil, []any{&micros, &name, &bytes}, func() {
 		v.now = time.UnixMicro(micros).UTC()
-		if _, ok := p.days.Parse(name.String); ok {
+		day, ok := v.days[name.String]
+		if !ok {
+			day, ok = p.days.Parse(name.String)
+		}
+		if ok {
+			v.days[name.String] = day
 			v.booked[name.String] = append(v.booked[name.String], bytes)
 		}
 	})
@@ -151,16 +159,17 @@ func (p *Provisioner) addPending(ctx context.Context, v *view, ids []int64) erro
 // ignored are the names that look like a raw table's, but are not a day's table.
 func (p *Provisioner) ignored(v view) []retention.Ignored {
 	list := []retention.Ignored{}
-	for _, name := range slices.Sorted(maps.Keys(v.kinds)) {
-		_, day := p.days.Parse(name)
-		switch kind := v.kinds[name]; {
-		case !p.days.Resembles(name) || p.cfg.Schema.mentions(name):
-		case !day:
-			list = append(list, retention.Ignored{Name: name, Reason: fmt.Sprintf("not the name of a day, as %q is", p.days.Name(v.now))})
-		case kind != baseTable:
+	for name, kind := range v.kinds {
+		if !p.days.Resembles(name) || p.cfg.Schema.mentions(name) {
+			continue
+		}
+		if kind != baseTable {
 			list = append(list, retention.Ignored{Name: name, Reason: fmt.Sprintf("its type is %s, not %s", kind, baseTable)})
+		} else if _, day := v.days[name]; !day {
+			list = append(list, retention.Ignored{Name: name, Reason: fmt.Sprintf("not the name of a day, as %q is", p.days.Name(v.now))})
 		}
 	}
+	slices.SortFunc(list, func(a, b retention.Ignored) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 

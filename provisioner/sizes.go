@@ -10,11 +10,11 @@ import (
 // sizes returns the sizes of the raw tables. What isn't in it is unknown.
 func (p *Provisioner) sizes(ctx context.Context, v view) (map[string]int64, error) {
 	if p.cfg.SizeFrom == SizeFromStorage || p.names.sizes == "" {
-		return p.cfg.Storage.sizes(ctx, p.cfg.Database, slices.Collect(maps.Keys(v.days)))
+		return p.cfg.Storage.sizes(ctx, p.cfg.Database, v.tables)
 	}
 	sizes := map[string]int64{}
 	var unbooked []string
-	for table := range v.days {
+	for _, table := range v.tables {
 		if bytes, ok := agreed(v.booked[table]); ok {
 			sizes[table] = bytes
 		} else {
