@@ -92,7 +92,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestWhere(t *testing.T) {
-	require.Equal(t, "(`id` BETWEEN 1 AND 5 OR `id` BETWEEN 8 AND 9 OR `id` IN (7,-2))", where("`id`", []span{{1, 5}, {7, 7}, {8, 9}, {-2, -2}}))
+	require.Equal(t, "(`id` BETWEEN 1 AND 4 OR `id` BETWEEN 8 AND 8 OR `id` IN (5,7,9,-2))", where("`id`", []span{{1, 5}, {7, 7}, {8, 9}, {-2, -2}}))
 	require.Equal(t, "(`id` IN (7))", where("`id`", []span{{7, 7}}))
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -330,36 +331,48 @@ func TestPruneFaults(t *testing.T) {
 	}
 }
 
-// A client that keeps a row, or the one behind the last that goes, holds up pruning and not the others.
-func TestPruneMeetsLocks(t *testing.T) {
-	s := provisioned(t, provisioner.Config{})
-	first := s.addMessages(5, 500)
-	s.addChildren(first + 499)
-	behind := s.addMessages(0, 1)
-	s.addChildren(behind)
-	lock := func(id int64) *sql.Tx {
-		tx, err := s.db.BeginTx(t.Context(), nil)
-		require.NoError(t, err)
-		for _, table := range []string{"deliveries SET status='x' WHERE message_id", "messages SET status='x' WHERE id"} {
-			name, rest, _ := strings.Cut(table, " ")
-			_, err = tx.ExecContext(t.Context(), fmt.Sprint("UPDATE ", s.Ident(name), " ", rest, "=", id))
-			require.NoError(t, err)
-		}
-		return tx
+// lock returns a transaction that has changed a message and its deliveries.
+func (s *store) lock(id int64) *sql.Tx {
+	s.t.Helper()
+	tx, err := s.db.BeginTx(s.t.Context(), nil)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { tx.Rollback() })
+	for _, query := range []string{"UPDATE " + s.Ident("deliveries") + " SET status='x' WHERE message_id=", "UPDATE " + s.Ident("messages") + " SET status='x' WHERE id="} {
+		_, err = tx.ExecContext(s.t.Context(), query+fmt.Sprint(id))
+		require.NoError(s.t, err)
 	}
-	frontier, inside := lock(behind), lock(first+200)
-	defer frontier.Rollback()
-	defer inside.Rollback()
-	go func() {
-		for len(s.ids("SELECT id FROM "+s.Ident("messages")+fmt.Sprint(" WHERE id=", first))) > 0 {
-			time.Sleep(10 * time.Millisecond)
-		}
-		time.Sleep(1500 * time.Millisecond) // longer than a batch waits
-		inside.Commit()
-	}()
-	require.NoError(t, s.prune())
-	require.NoError(t, frontier.Commit())
-	s.requireMessages([]int64{behind})
+	return tx
+}
+
+// A client that works on the message behind the last that goes is not waited for.
+func TestPruneDoesNotTouchWhatStays(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	p, faults := s.faulty(provisioner.Config{})
+	last := s.addMessages(5, 50) + 49
+	stays := s.addMessages(0, 1)
+	s.addChildren(last)
+	s.addChildren(stays)
+	client := s.lock(stays)
+	require.NoError(t, p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil))
+	require.NotContains(t, faults.Log(), "ROLLBACK")
+	require.NoError(t, client.Commit())
+	s.requireMessages([]int64{stays})
+}
+
+// A client that works on a message that goes is waited for, but not with locks in hand.
+func TestPruneMeetsALock(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	client := s.lock(s.addMessages(5, 500) + 200)
+	released := make(chan error, 1)
+	var begun sync.Once
+	require.NoError(t, s.PruneMessages(t.Context(), retention.Cut{Before: s.today}, func(int64) error {
+		begun.Do(func() {
+			time.AfterFunc(3*time.Second/2, func() { released <- client.Commit() }) // longer than a batch waits
+		})
+		return nil
+	}))
+	require.NoError(t, <-released)
+	s.requireMessages(nil)
 }
 
 func TestGuardFencesPruning(t *testing.T) {

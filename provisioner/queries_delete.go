@@ -26,20 +26,17 @@ func (n names) selectLastLook() string {
 
 func killQuery(connection uint64) string { return "KILL QUERY " + sqlname.Uint(connection) }
 
-// where is the condition that a column is in one of spans.
+// where is the condition that a column is in one of spans. Of each the last id stands alone: a range also locks the row behind it,
+// which then is one of the span's own.
 func where(column string, spans []span) string {
 	var ranges, single []string
 	for _, s := range spans {
-		if s.first == s.last {
-			single = append(single, sqlname.Int(s.first))
-		} else {
-			ranges = append(ranges, column+" BETWEEN "+sqlname.Int(s.first)+" AND "+sqlname.Int(s.last))
+		if s.first < s.last {
+			ranges = append(ranges, column+" BETWEEN "+sqlname.Int(s.first)+" AND "+sqlname.Int(s.last-1))
 		}
+		single = append(single, sqlname.Int(s.last))
 	}
-	if len(single) > 0 {
-		ranges = append(ranges, column+" IN ("+strings.Join(single, ",")+")")
-	}
-	return "(" + strings.Join(ranges, " OR ") + ")"
+	return "(" + strings.Join(append(ranges, column+" IN ("+strings.Join(single, ",")+")"), " OR ") + ")"
 }
 
 // fates reads the fate of a row of which these conditions say what becomes of it.

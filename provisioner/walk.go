@@ -96,7 +96,7 @@ func (b *batches) choose(rows []row, gap int64) (s selection) {
 		case s.goes == b.rows || last == maxSpans-1:
 			return s
 		}
-		// A range also locks the row behind it: after a failure, when that may be the one that is locked, each id stands alone.
+		// A range also locks the row behind it, in a child too: after a failure, when that may be the one that is locked, each id stands alone.
 		if open && r.id-s.spans[last].last <= gap && b.failures == 0 {
 			s.spans[last].last = r.id
 		} else {
