@@ -112,7 +112,7 @@ func (c *crash) interrupt(fault faultsql.Fault) (happened bool) {
 		require.NoError(c.t, err)
 		return false
 	}
-	c.healed(err, fmt.Sprintf("after %q %d at statement %d, %q, which ended with %v", fault.Kind, fault.Number, fault.At, w.faults.Log()[fault.At-1], err))
+	c.healed(err, fmt.Sprintf("after %s (%d) at statement %d, %q, which ended with %v", fault.Kind, fault.Number, fault.At, w.faults.Log()[fault.At-1], err))
 	return true
 }
 

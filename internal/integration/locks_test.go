@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,36 +130,63 @@ func TestRunThatIsCancelledWhileADropWaits(t *testing.T) {
 	}
 }
 
-// Clients that write all the time meet no deadlock while retention deletes beside them.
+// Clients that store mail, and clients that note that an old one was opened, meet no deadlock while retention deletes beside them.
 func TestClientsMeetNoDeadlockBecauseOfRetention(t *testing.T) {
-	const clients, runs = 4, 10
+	const clients, runs, messages = 6, 6, 500
 	m := newMailbox(t)
 	m.db.SetMaxIdleConns(2 * clients)
 	m.fill(0, 50, 100)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+	var oldest atomic.Int64 // the first id of those that go
 	errs := together(clients+1, func(i int) error {
 		if i == clients {
 			defer stop()
 			for range runs {
-				m.fill(8, 500, 100)
-				m.fill(9, 500, 100)
+				m.fill(8, messages, 100)
+				m.fill(9, messages, 100)
+				oldest.Store(m.ids(8)[0])
 				policy := retention.Policy{RawDays: new(4), MessageDays: new(4), AllowEmpty: true}
-				_, err := retention.Run(t.Context(), m.store, retention.Config{Name: "test", Policy: policy})
-				if err != nil {
+				if _, err := retention.Run(t.Context(), m.store, retention.Config{Name: "test", Policy: policy}); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
 		for ctx.Err() == nil {
-			if err := m.deliver(t.Context(), 0); err != nil {
+			do := func() error { return m.deliver(t.Context(), 0) }
+			if i%2 == 0 {
+				do = func() error { return m.opened(t.Context(), oldest.Load()+rand.N[int64](2*messages)) }
+			}
+			if err := do(); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	require.NoError(t, errors.Join(errs...))
+}
+
+// opened is what a mail server does when a message is opened.
+func (m *mailbox) opened(ctx context.Context, id int64) error {
+	return m.transact(ctx, id,
+		"UPDATE "+m.store.Ident("messages")+" SET loaded = 1 WHERE id = %d",
+		"INSERT INTO "+m.store.Ident("loads")+" (message_id) VALUES (%d)")
+}
+
+// transact runs statements, of which each has the id of a message, in one transaction.
+func (m *mailbox) transact(ctx context.Context, id int64, statements ...string) error {
+	tx, err := m.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // after Commit it does nothing
+	for _, statement := range statements {
+		if _, err := tx.ExecContext(ctx, fmt.Sprintf(statement, id)); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
 }
 
 // deliver is what a mail server does with a mail of so many days ago: it stores the message with a delivery, and changes it once more.

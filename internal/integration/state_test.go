@@ -102,15 +102,15 @@ func (s state) both(other state) state {
 	return common
 }
 
-// fields lists the field number i of the lines with this label.
+// fields lists what the field number i of the lines with this label says, each once.
 func (s state) fields(label string, i int) []string {
-	var all []string
+	all := map[string]bool{}
 	for line := range s {
 		if parts := strings.Split(line, "|"); parts[0] == label {
-			all = append(all, parts[i])
+			all[parts[i]] = true
 		}
 	}
-	return all
+	return slices.Sorted(maps.Keys(all))
 }
 
 // requireSame wants two states to have the same content.
