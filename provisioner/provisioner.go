@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mailretention/mailretention/internal/sqlname"
+	"github.com/mailretention/mailretention/retention"
 )
 
 // Provisioner works on one message database. It may be shared by goroutines.
@@ -19,6 +20,8 @@ type Provisioner struct {
 	names   names
 	session atomic.Pointer[session] // nil until the first statement
 }
+
+var _ retention.Store = (*Provisioner)(nil)
 
 // names are the schema's identifiers, quoted once, so that no statement is built from an unchecked one.
 // What the schema lacks is "".
