@@ -145,11 +145,7 @@ func (a *acquisition) confirm(ctx context.Context, lease *Lease) (*Lease, error)
 	if lease.left() > 0 {
 		return lease, nil
 	}
-	err := lease.renew(ctx)
-	if errors.Is(err, ErrLost) {
-		return nil, errRaced
-	}
-	if err != nil {
+	if err := lease.renew(ctx); err != nil {
 		return nil, err
 	}
 	return lease, nil
