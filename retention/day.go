@@ -21,6 +21,9 @@ func dayOf(t time.Time) day {
 	return day(d)
 }
 
+// known reports whether JSON and the servers can write the day, and it is not the zero Time's.
+func (d day) known() bool { return d > firstDay && d <= lastDay }
+
 // start is the day's midnight UTC.
 func (d day) start() time.Time {
 	return time.Unix(int64(d)*secondsPerDay, 0).UTC()

@@ -84,10 +84,7 @@ func moreCareful(a, b Table) Table {
 }
 
 // dated reports whether the table has a day that can be written.
-func (t *Table) dated() bool {
-	d := dayOf(t.Day)
-	return d > firstDay && d <= lastDay
-}
+func (t *Table) dated() bool { return dayOf(t.Day).known() }
 
 // sized reports whether the size can be counted on. A negative one is a fault of the books.
 func (t *Table) sized() bool { return t.SizeKnown && t.Bytes >= 0 }

@@ -28,8 +28,8 @@ type Policy struct {
 	AllowEmpty bool `json:"allow_empty"`
 }
 
-// Hold is a legal hold over whole UTC days. From and To are midnights UTC and both of their days are held;
-// a zero one leaves that end open, so the zero Hold covers every day.
+// Hold is a legal hold over whole UTC days. From and To are midnights UTC, of years from 1 to 9999, and both of their
+// days are held; a zero one leaves that end open, so the zero Hold covers every day.
 type Hold struct {
 	From   time.Time `json:"from,omitzero"`
 	To     time.Time `json:"to,omitzero"`
@@ -63,12 +63,12 @@ func (p Policy) Validate() error {
 }
 
 // checkHolds refuses times that are not midnight UTC, since what days they mean is open: midnight somewhere else
-// would leave a part of the last day without its hold.
+// would leave a part of the last day without its hold. It refuses days too that a server can't compare with.
 func checkHolds(holds []Hold) error {
 	var faults []error
 	for i, h := range holds {
 		from, to := fmt.Sprintf("Holds[%d].From", i), fmt.Sprintf("Holds[%d].To", i)
-		faults = append(faults, checkMidnight(from, h.From), checkMidnight(to, h.To))
+		faults = append(faults, checkEnd(from, h.From), checkEnd(to, h.To))
 		if !h.From.IsZero() && !h.To.IsZero() && h.From.After(h.To) {
 			faults = append(faults, fmt.Errorf("%s is %s, after %s, which is %s: swap them", from, date(h.From), to, date(h.To)))
 		}
@@ -76,11 +76,15 @@ func checkHolds(holds []Hold) error {
 	return errors.Join(faults...)
 }
 
-func checkMidnight(field string, t time.Time) error {
-	if t.IsZero() || t.Equal(dayOf(t).start()) {
+func checkEnd(field string, t time.Time) error {
+	remedy := "use midnight UTC of the day"
+	switch d := dayOf(t); {
+	case t.IsZero(), d.known() && t.Equal(d.start()):
 		return nil
+	case !d.known():
+		remedy = "use a year from 1 to 9999, or the zero time for an open end"
 	}
-	return fmt.Errorf("%s is %s: use midnight UTC of the day", field, t.Format(time.RFC3339Nano))
+	return fmt.Errorf("%s is %s: %s", field, t.Format(time.RFC3339Nano), remedy)
 }
 
 // String returns the policy on one line, for people.

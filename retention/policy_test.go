@@ -63,6 +63,7 @@ func TestValidateJoinsAllFaults(t *testing.T) {
 			hold(1, 2),
 			{From: time.Date(2026, time.June, 3, 0, 0, 0, 0, time.FixedZone("", 7200)), To: midnight(0)},
 			{To: midnight(0).Add(time.Nanosecond)},
+			{From: time.Date(0, time.December, 31, 0, 0, 0, 0, time.UTC), To: time.Date(10_000, time.January, 1, 0, 0, 0, 0, time.UTC)},
 		},
 	}.Validate()
 	require.ErrorIs(t, err, retention.ErrBadPolicy)
@@ -72,7 +73,9 @@ MessageDays is -3: it must not be negative; nil keeps for ever
 MinKeepDays is -4: it must not be negative; 0 means 2
 Holds[0].From is 2026-06-14, after Holds[0].To, which is 2026-06-13: swap them
 Holds[1].From is 2026-06-03T00:00:00+02:00: use midnight UTC of the day
-Holds[2].To is 2026-06-15T00:00:00.000000001Z: use midnight UTC of the day`)
+Holds[2].To is 2026-06-15T00:00:00.000000001Z: use midnight UTC of the day
+Holds[3].From is 0000-12-31T00:00:00Z: use a year from 1 to 9999, or the zero time for an open end
+Holds[3].To is 10000-01-01T00:00:00Z: use a year from 1 to 9999, or the zero time for an open end`)
 }
 
 func TestValidateAccepts(t *testing.T) {
@@ -82,6 +85,7 @@ func TestValidateAccepts(t *testing.T) {
 		"largest limits":           {RawDays: new(math.MaxInt), RawBytes: new(int64(math.MaxInt64)), MessageDays: new(math.MaxInt), MinKeepDays: math.MaxInt},
 		"open holds":               {Holds: []retention.Hold{{}, {From: midnight(1)}, {To: midnight(1)}}},
 		"a hold over one day":      {Holds: []retention.Hold{hold(1, 1)}},
+		"the first and last day":   {Holds: []retention.Hold{{From: time.Date(1, time.January, 2, 0, 0, 0, 0, time.UTC), To: time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)}}},
 		"midnight in another zone": {Holds: []retention.Hold{{From: midnight(1).In(time.FixedZone("", 3600))}}},
 	} {
 		t.Run(name, func(t *testing.T) { require.NoError(t, p.Validate()) })
