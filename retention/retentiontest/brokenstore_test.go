@@ -269,6 +269,10 @@ func TestStoreCatches(t *testing.T) {
 			}
 			return cut
 		}),
+		"does not know the day after the last": cutting(func(cut retention.Cut) retention.Cut {
+			cut.Except = slices.DeleteFunc(slices.Clone(cut.Except), func(h retention.Hold) bool { return h.To.AddDate(0, 0, 1).Year() > 9999 })
+			return cut
+		}),
 		"takes an open end as the first moment": cutting(func(cut retention.Cut) retention.Cut {
 			cut.Except = slices.DeleteFunc(slices.Clone(cut.Except), func(h retention.Hold) bool { return h.To.IsZero() })
 			return cut

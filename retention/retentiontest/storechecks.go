@@ -178,8 +178,10 @@ func checkPruneExcept(ctx context.Context, s subject) error {
 	before := f.midnight(recent)
 	cut := func(holds ...retention.Hold) retention.Cut { return retention.Cut{Before: before, Except: holds} }
 	day := func(ago int) retention.Hold { return retention.Hold{From: f.midnight(ago), To: f.midnight(ago)} }
+	lastDay := time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC) // the day after it can't be written
 	return cmp.Or(
 		s.pruned(ctx, cut(retention.Hold{})),
+		s.pruned(ctx, cut(retention.Hold{From: f.midnight(oldest), To: lastDay})),
 		s.pruned(ctx, cut(retention.Hold{To: f.midnight(pending)})),
 		s.pruned(ctx, cut(retention.Hold{From: f.midnight(oldest)})),
 		s.pruned(ctx, cut(day(oldest), day(pending)), old),
