@@ -97,6 +97,15 @@ func TestPreview(t *testing.T) {
 		require.ErrorIs(t, err, retention.ErrSuspectClock)
 		require.NotEmpty(t, plan.Drops, "to be read")
 
+		cfg.Holds = func(context.Context) ([]retention.Hold, error) { return nil, errBroken }
+		blind, err := retention.New(&script{inv: today(8)}, cfg)
+		require.NoError(t, err)
+		plan, err = blind.Plan(t.Context())
+		require.ErrorIs(t, err, retention.ErrRefused)
+		require.ErrorIs(t, err, errBroken)
+		require.Empty(t, plan.Drops)
+		require.Len(t, plan.Keeps, 8, "to be read too")
+
 		s.inventory = func(context.Context) (retention.Inventory, error) { return retention.Inventory{}, errBroken }
 		plan, err = r.Plan(t.Context())
 		require.ErrorIs(t, err, errBroken)

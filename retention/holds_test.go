@@ -108,20 +108,38 @@ func TestHoldGivenBeforePruning(t *testing.T) {
 
 // TestHoldGivenInPruning has a store that stops, and is called again with a narrower cut.
 func TestHoldGivenInPruning(t *testing.T) {
-	b := newBench()
-	b.cfg.Policy.Holds = []retention.Hold{hold(2, 1)}
-	b.holdFrom(askedInPruning, 9)
-	var excepts [][]retention.Hold
-	b.prune = func(_ context.Context, cut retention.Cut, p progress) error {
-		excepts = append(excepts, cut.Except)
-		return p(3)
+	known := hold(5, 3)
+	for name, given := range map[string]retention.Hold{
+		"of other days":           hold(9, 9),
+		"that begins earlier":     hold(9, 3),
+		"that ends later":         hold(5, 1),
+		"that begins with no day": {To: known.To},
+		"that ends with no day":   {From: known.From},
+		"of all days":             {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			b.cfg.Policy.Holds = []retention.Hold{known}
+			asked := 0
+			b.cfg.Holds = func(context.Context) ([]retention.Hold, error) {
+				if asked++; asked < askedInPruning {
+					return []retention.Hold{known}, nil
+				}
+				return []retention.Hold{known, given}, nil
+			}
+			var excepts [][]retention.Hold
+			b.prune = func(_ context.Context, cut retention.Cut, p progress) error {
+				excepts = append(excepts, cut.Except)
+				return p(3)
+			}
+			b.run(t, func(t *testing.T, report retention.Report, err error) {
+				require.NoError(t, err)
+				require.Equal(t, [][]retention.Hold{{known, known}, {known, known, given}}, excepts)
+				require.EqualValues(t, 6, report.RowsPruned)
+				require.Equal(t, retention.OutcomeDone, report.Outcome)
+			})
+		})
 	}
-	b.run(t, func(t *testing.T, report retention.Report, err error) {
-		require.NoError(t, err)
-		require.Equal(t, [][]retention.Hold{{hold(2, 1)}, {hold(2, 1), day(9)}}, excepts)
-		require.EqualValues(t, 6, report.RowsPruned)
-		require.Equal(t, retention.OutcomeDone, report.Outcome)
-	})
 }
 
 // TestHoldTakenBackIsKeptToTheEnd since the run began with it.

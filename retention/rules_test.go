@@ -148,6 +148,11 @@ func TestPlanWarns(t *testing.T) {
 			with(3, unsized, 2),
 			[]string{"the size of 1 table is unknown, the first raw-2026-06-13: no table goes for size"},
 		},
+		"of a negative size, which is unknown": {
+			retention.Policy{RawBytes: new(int64(mib * 9))},
+			with(3, func(t *retention.Table) { t.Bytes = -1 }, 2),
+			[]string{"the size of 1 table is unknown, the first raw-2026-06-13: no table goes for size"},
+		},
 		"of unknown sizes only where they matter": {retention.Policy{RawDays: new(9)}, with(3, unsized, 2), nil},
 		"of sizes beyond any sum": {
 			retention.Policy{RawBytes: new(int64(math.MaxInt64))},
