@@ -89,7 +89,8 @@ func (f *fleet) second(ctx context.Context, a attempt) {
 
 func try(ctx context.Context, r *Runner) attempt {
 	if r == nil { // as New returns beside an error: no reason for the others not to run
-		return attempt{report: Report{Outcome: OutcomeFailed}, err: errors.New("retention: the Runner is nil")}
+		err := errors.New("retention: the Runner is nil")
+		return attempt{report: Report{Outcome: OutcomeFailed, Stopped: err.Error()}, err: err}
 	}
 	report, err := r.Run(ctx)
 	return attempt{r, report, err}

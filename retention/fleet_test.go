@@ -90,12 +90,16 @@ func (f *fleet) all(t *testing.T, n int, taken *int) iter.Seq[*retention.Runner]
 type tally struct {
 	outcomes map[string][]retention.Outcome
 	names    []string
+	stopped  map[string]string
 }
 
-func newTally() *tally { return &tally{outcomes: map[string][]retention.Outcome{}} }
+func newTally() *tally {
+	return &tally{outcomes: map[string][]retention.Outcome{}, stopped: map[string]string{}}
+}
 
 func (l *tally) each(r retention.Report, err error) {
 	l.names = append(l.names, r.Name)
+	l.stopped[r.Name] = r.Stopped
 	l.outcomes[r.Name] = append(l.outcomes[r.Name], r.Outcome)
 	if (err == nil) != (r.Outcome == retention.OutcomeNothingToDo) {
 		l.outcomes[r.Name] = append(l.outcomes[r.Name], "an error that does not fit")
@@ -169,6 +173,7 @@ func TestRunAllGoesOnBesideANilRunner(t *testing.T) {
 		require.NoError(t, retention.RunAll(t.Context(), slices.Values(runners), 1, l.each))
 		require.Equal(t, []string{"a", "", "b"}, l.names)
 		require.Equal(t, []retention.Outcome{retention.OutcomeFailed}, l.outcomes[""])
+		require.Equal(t, "retention: the Runner is nil", l.stopped[""])
 	})
 }
 
