@@ -3,19 +3,23 @@
 // A [Policy] says what stays: raw mail of so many days or bytes, message rows of so many days. [Policy.Plan] makes a
 // [Plan] of it and of an [Inventory], purely: a person can look at it before anything goes, with a reason for every
 // table that goes and every one that stays. A [Runner] carries plans out on a [Store], under a lease of a [Locker],
-// and [RunAll] does so for a fleet of mail servers. The package imports nothing but the standard library.
+// and [RunAll] does so for a fleet of mail servers.
+//
+// The package imports nothing but the standard library. A Store for MySQL and MariaDB is
+// [github.com/mailretention/mailretention/provisioner.Provisioner], a Locker
+// [github.com/mailretention/mailretention/lease.Leases].
 //
 // # What is never deleted
 //
 // Whatever the limits say, these stay:
 //   - everything, where a limit is nil: the zero Policy deletes nothing;
-//   - the newest days, today and yesterday unless [Policy] has more in MinKeepDays;
+//   - the newest days, today and yesterday unless MinKeepDays of the [Policy] says how many;
 //   - days under a legal [Hold], their messages too, also when the hold is given while a run is at work;
 //   - tables and messages that are still needed, as the [Store] says: to be sent, or held;
 //   - tables of days to come, names that are not a day's, and tables that are listed without their day;
 //   - for size: any table, while the size of one that stays is unknown;
 //   - more than three tables, where no day but the protected ones would be left: [ErrWouldEmpty];
-//   - messages, where all of the newest ones would go: [ErrWouldEmpty];
+//   - messages, where the newest is of more than three days before the [Cut]: [ErrWouldEmpty];
 //   - anything, when the clocks of database and worker disagree, or legal holds or the queue can't be read: [ErrRefused].
 //
 // A check that fails keeps the data. A person decides, by [Policy] AllowEmpty, whether a plan that leaves nothing is meant.

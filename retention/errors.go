@@ -9,7 +9,8 @@ import (
 var (
 	// ErrHeld: another has the lease. Nothing was done; the holder does the work, or a later run does.
 	ErrHeld = errors.New("retention: held by another")
-	// ErrInUse: a message that is still needed came to light after the plan. The table is kept, not failed.
+	// ErrInUse: since the plan a message turned out to be still needed, or a legal hold was given. The table is
+	// kept, not failed.
 	ErrInUse = errors.New("retention: in use")
 	// ErrStop concerns the whole database, not one table: its run ends.
 	ErrStop = errors.New("retention: stop")

@@ -57,7 +57,7 @@ type Plan struct {
 	MessageCut *Cut      `json:"message_cut"` // nil: no message rule
 	Bytes      int64     `json:"bytes"`       // of known size, of today and before
 	BytesAfter int64     `json:"bytes_after"`
-	Shortfall  int64     `json:"shortfall"` // bytes above the limit that protection keeps
+	Shortfall  int64     `json:"shortfall"` // bytes above the limit that stay: protected, or a size is unknown
 	Warnings   []string  `json:"warnings"`
 }
 

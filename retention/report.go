@@ -14,8 +14,9 @@ type Outcome string
 const (
 	OutcomeDone        Outcome = "done"          // all of the plan; the error is nil
 	OutcomeNothingToDo Outcome = "nothing_to_do" // nothing dropped, detached, pruned or repaired; the error is nil
-	// OutcomePartial: some tables failed, or the run ended early. The error joins a [*TableError] for each table
-	// that failed, or is the context's cause; it is nil when only Config.MaxDrops ended it. Report.Stopped says why.
+	// OutcomePartial: some tables failed, or the run ended early; Report.Stopped says why. The error joins a
+	// [*TableError] for each table that failed with what else did, such as the context's cause; it is nil when only
+	// Config.MaxDrops ended the run.
 	OutcomePartial Outcome = "partial"
 	OutcomeHeld    Outcome = "held" // another has the lease; the error matches [ErrHeld] and the Locker's own
 	// OutcomeRefused: clock, would empty, bad policy, queue or holds unreadable. The error matches [ErrRefused].
