@@ -25,7 +25,10 @@ const (
 	queuedDay = 5
 	heldDay   = 6
 	legalDay  = 7
-	oldestDay = 12
+	oldestDay = 12 // at the beginning
+
+	operatorPause = 20 * time.Millisecond
+	orphanDay     = 200 // an operator's rows of tables that never were are of days before
 )
 
 // Creators, writers, slow writers, readers, two versions of retention with policies of their own, and an operator who drops tables and
@@ -44,7 +47,11 @@ func TestEverythingAtOnce(t *testing.T) {
 
 	ctx, stop := context.WithTimeout(t.Context(), *everything)
 	defer stop()
-	var stored, runs, reads atomic.Int64
+	var stored, runs, reads, oldest atomic.Int64
+	oldest.Store(oldestDay)
+	unprotected := func() int { // a day that has expired, and that nothing protects
+		return legalDay + 1 + rand.N(int(oldest.Load())-legalDay)
+	}
 	days := []retention.Hold{m.hold(legalDay, legalDay)}
 	strict := retention.Policy{RawDays: new(3), MessageDays: new(4), Holds: days, AllowEmpty: true}
 	roomy := retention.Policy{RawDays: new(8), RawBytes: new(int64(3 * twoBatches * mailBytes)), MessageDays: new(8), Holds: days, AllowEmpty: true}
@@ -75,15 +82,18 @@ func TestEverythingAtOnce(t *testing.T) {
 			stored.Add(1)
 			return err
 		}},
-		"slow writer": {1, func(*worker) error { return m.deliver(t.Context(), unprotectedDay()) }},
+		"slow writer": {1, func(*worker) error { return m.deliver(t.Context(), unprotected()) }},
 		"reader": {1, func(*worker) error {
 			reads.Add(1)
 			return m.read(t.Context(), known[rand.N(len(known))])
 		}},
 		"strict retention": {2, retain(strict, true)},
 		"roomy retention":  {1, retain(roomy, false)},
-		"time":             {1, func(*worker) error { return m.makeDay(t.Context(), unprotectedDay()) }},
-		"operator":         {1, func(*worker) error { return m.spoil(t.Context(), unprotectedDay()) }},
+		"time":             {1, func(*worker) error { return m.makeDay(t.Context(), int(oldest.Add(1))) }},
+		"operator": {1, func(*worker) error {
+			time.Sleep(operatorPause)
+			return m.spoil(t.Context(), unprotected())
+		}},
 	}
 	type actor struct {
 		name string
@@ -128,12 +138,6 @@ func TestEverythingAtOnce(t *testing.T) {
 	require.Zero(t, m.count("SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT message_id FROM deliveries)"), "no message has lost a child")
 }
 
-// unprotectedDay is one that has expired, and that nothing protects.
-func unprotectedDay() int {
-	days := []int{4, 8, 9, 10, 11, oldestDay}
-	return days[rand.N(len(days))]
-}
-
 // makeDay is what time brings: an old day's table, booked, with mail in it.
 func (m *mailbox) makeDay(ctx context.Context, back int) error {
 	raw := m.store.Ident(m.table(back))
@@ -160,7 +164,7 @@ func (m *mailbox) spoil(ctx context.Context, back int) error {
 		"DROP TABLE IF EXISTS " + m.store.Ident(m.table(back)),
 		fmt.Sprintf("DELETE FROM %s WHERE table_name = '%s'", books, m.table(back)),
 		fmt.Sprintf("INSERT INTO %s (table_name, size) VALUES ('%s', 77)", books, m.table(back)),
-		fmt.Sprintf("INSERT INTO %s (table_name, size) VALUES ('%s', %d)", books, m.table(60+back), int64(orphanBytes)),
+		fmt.Sprintf("INSERT INTO %s (table_name, size) VALUES ('%s', %d)", books, m.table(orphanDay+back), int64(orphanBytes)),
 	}[rand.N(4)]
 	_, err := m.db.ExecContext(ctx, statement)
 	return err
