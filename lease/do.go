@@ -39,11 +39,16 @@ func (l *Leases) Do(ctx context.Context, name string, fn func(context.Context) e
 			err = joinNew(err, lost)
 		}
 		cancel()
+		if late := lease.overdue(); late > 0 {
+			err = errors.Join(joinNew(err, lease.lose(ctx, (*Lease).expiry)), fmt.Errorf(
+				"lease %q: the work returned %s after its lease could be stolen, as if it ignored its context: nothing is released, it expires by itself", name, late))
+			return
+		}
 		var rest time.Duration
 		if returned && err == nil {
 			rest = l.cfg.MinHold
 		}
-		err = joinNew(err, lease.finish(ctx, rest))
+		err = joinNew(err, lease.release(ctx, rest))
 	}()
 	err = fn(work)
 	returned = true
@@ -71,13 +76,4 @@ func seemsDead() func(error) bool {
 		}
 		return held.Token == first.Token && held.seq == first.seq
 	}
-}
-
-// finish frees the lease after work, unless the work went on for so long that it may be somebody else's.
-func (l *Lease) finish(ctx context.Context, rest time.Duration) error {
-	if late := l.overdue(); late > 0 {
-		return fmt.Errorf("lease %q: the work ignored that its context had ended, until %s after the lease could be stolen: nothing is released, it expires by itself",
-			l.term.name, late)
-	}
-	return l.release(ctx, rest)
 }

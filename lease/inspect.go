@@ -65,14 +65,18 @@ func (l *Leases) ForceRelease(ctx context.Context, name string, token uint64) er
 	return l.persist(ctx, func(ctx context.Context) error {
 		n, _, err := l.exec(ctx, func(t table) string { return t.revoke(name, token) })
 		if err == nil && n == 0 {
-			err = l.unlessRevoked(ctx, name, token, unsure)
+			err = l.whose(ctx, name, token)
+		}
+		if lost, ok := errors.AsType[*LostError](err); ok && unsure && lost.Reason == LostForced {
+			return nil // by the try whose answer was lost
 		}
 		unsure = unsure || err != nil
 		return err
 	})
 }
 
-func (l *Leases) unlessRevoked(ctx context.Context, name string, token uint64, unsure bool) error {
+// whose says what became of the term with this token.
+func (l *Leases) whose(ctx context.Context, name string, token uint64) error {
 	r, err := l.read(ctx, name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return &LostError{Name: name, Reason: LostReleased, Err: errors.New("it was never acquired")}
@@ -80,9 +84,5 @@ func (l *Leases) unlessRevoked(ctx context.Context, name string, token uint64, u
 	if err != nil {
 		return err
 	}
-	lost := r.taken(token)
-	if unsure && lost.Reason == LostForced { // by the try whose answer was lost
-		return nil
-	}
-	return lost
+	return r.taken(token)
 }

@@ -28,13 +28,13 @@ type Lease struct {
 	acquired   time.Time
 	lost       atomic.Pointer[LostError]
 	losing     sync.Once
+	released   atomic.Bool   // the row says so
 	gone       chan struct{} // closed once lost is set
 
-	mu       sync.Mutex
-	trust    trust
-	ended    bool  // not trusted any more, though why may still be looked for
-	failed   error // the last renewal's, if it failed
-	released bool  // the row says so
+	mu     sync.Mutex
+	trust  trust
+	ended  bool  // not trusted any more, though why may still be looked for
+	failed error // the last renewal's, if it failed
 }
 
 // trust is when a lease stops being trusted, by both local clocks: the monotonic one stands still while a machine
@@ -143,7 +143,7 @@ func (l *Lease) renew(ctx context.Context) error {
 	n, _, err := l.leases.exec(ctx, func(t table) string { return t.renew(l.term) })
 	event := Event{Kind: EventRenewed, Name: l.term.name, Token: l.term.token, Took: time.Since(begin), Err: err}
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled): // nobody waits for it any more
+	case err != nil && errors.Is(ctx.Err(), context.Canceled): // nobody waits for it any more
 		return err
 	case err != nil:
 		l.mu.Lock()

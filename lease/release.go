@@ -16,7 +16,7 @@ func (l *Lease) release(ctx context.Context, rest time.Duration) error {
 	switch lost := l.lose(ctx, (*Lease).given); {
 	case lost.Reason == LostStolen || lost.Reason == LostForced:
 		return lost
-	case l.isReleased():
+	case l.released.Load():
 		return nil
 	}
 	begin, unsure := time.Now(), false
@@ -30,18 +30,10 @@ func (l *Lease) release(ctx context.Context, rest time.Duration) error {
 	})
 	if err == nil {
 		l.leases.memory.forget(l.term.name) // what others were told of it is over
-		l.mu.Lock()
-		l.released = true
-		l.mu.Unlock()
+		l.released.Store(true)
 	}
 	l.leases.emit(Event{Kind: EventReleased, Name: l.term.name, Token: l.term.token, Took: time.Since(begin), Err: err})
 	return err
-}
-
-func (l *Lease) isReleased() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.released
 }
 
 // unlessFree says who has the lease, after a release that affected no row.

@@ -22,7 +22,7 @@ func battlefield(t testing.TB) (*sql.DB, orders) {
 	createWork(t, db)
 	_, err := db.Exec(naiveTable)
 	require.NoError(t, err)
-	return db, orders{DSN: mysqltest.DSN(t, name), TTL: 5 * time.Second}
+	return db, orders{DSN: mysqltest.DSN(t, name), TTL: time.Minute}
 }
 
 // fight lets workers in eight processes fight and returns what went wrong.
