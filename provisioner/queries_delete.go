@@ -86,14 +86,17 @@ func (n names) mayGo(cut retention.Cut) string {
 	return strings.Join(all, " AND ")
 }
 
+// lastYear is the last that a DATETIME holds: what ends with it has nothing behind.
+const lastYear = 9999
+
 // outside is the condition that a message is of no day that hold has. An index can pass over these days by it.
 func (n names) outside(hold retention.Hold) string {
 	either := []string{"FALSE"}
 	if !hold.From.IsZero() {
 		either = append(either, n.time+"<"+n.instant(midnight(hold.From)))
 	}
-	if !hold.To.IsZero() {
-		either = append(either, n.time+">="+n.instant(midnight(hold.To).AddDate(0, 0, 1)))
+	if end := midnight(hold.To).AddDate(0, 0, 1); !hold.To.IsZero() && end.Year() <= lastYear {
+		either = append(either, n.time+">="+n.instant(end))
 	}
 	return "(" + strings.Join(either, " OR ") + ")"
 }
