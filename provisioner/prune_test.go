@@ -480,3 +480,16 @@ func TestWithoutMessages(t *testing.T) {
 	require.NoError(t, s.DropTable(t.Context(), raw, nil))
 	require.Empty(t, s.column("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA=?", s.name))
 }
+
+// A DATETIME has no day behind the last that a hold can have.
+func TestPruneKeepsAHoldToTheLastDay(t *testing.T) {
+	s := provisioned(t, provisioner.Config{Schema: provisioner.Schema{
+		RawPrefix: "raw-", RawLayout: "2006-01-02", RawColumns: "id int",
+		Messages: provisioner.MessagesTable{Name: "m", ID: "id", Time: "at", TimeKind: provisioner.DateTime, RawTable: "raw"},
+		Base:     []provisioner.BaseTable{{Name: "m", Columns: "id int PRIMARY KEY, at datetime(6), raw varchar(50)"}},
+	}})
+	s.exec("INSERT INTO m (id, at) VALUES (1, '2018-12-31 23:59:59.9'), (2, '2019-01-01'), (3, '2020-01-01 00:00:00.5')")
+	hold := retention.Hold{From: time.Date(2019, time.January, 1, 0, 0, 0, 0, time.UTC), To: time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)}
+	require.NoError(t, s.PruneMessages(t.Context(), retention.Cut{Before: s.today, Except: []retention.Hold{hold}}, nil))
+	require.Equal(t, []int64{2, 3}, s.ids("SELECT id FROM m ORDER BY id"))
+}
