@@ -1,0 +1,140 @@
+package benchmark
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mailretention/mailretention/internal/mariadb"
+	"github.com/mailretention/mailretention/internal/mysqltest"
+)
+
+const (
+	serverVariable = "MAILRETENTION_DSN"
+	idleConns      = 64 // that a pool keeps: no benchmark measures connecting
+	settleTimeout  = 10 * time.Minute
+	settlePoll     = 100 * time.Millisecond
+	settledHistory = 100 // transactions that the purge still has to clean up after
+	settledPages   = 100 // of the buffer pool that are not on disk yet
+)
+
+// server is a running database server.
+type server struct {
+	dsn   func(database string) string
+	admin *sql.DB // without a database
+}
+
+// eachSetting runs fn on a server of its own for each of the settings, or on the one that MAILRETENTION_DSN names.
+func eachSetting(b *testing.B, fn func(b *testing.B, s *server)) {
+	if os.Getenv(serverVariable) != "" {
+		b.Run("given", func(b *testing.B) { fn(b, sharedServer(b)) })
+		return
+	}
+	for setting := range strings.SplitSeq(*settings, ",") {
+		b.Run(setting, func(b *testing.B) {
+			private := mysqltest.Server(b, mariadb.Options{Args: arguments(b, setting)})
+			fn(b, newServer(b, private.DSN))
+		})
+	}
+}
+
+// arguments of the private server. What is durable must be on disk, and the server's own place is in memory where there is room.
+func arguments(b *testing.B, setting string) []string {
+	common := []string{"--innodb-buffer-pool-size=256M", "--innodb-log-file-size=64M"}
+	switch setting {
+	case "durable":
+		return append(common, "--innodb-flush-log-at-trx-commit=1", "--innodb-flush-method=O_DIRECT", "--innodb-doublewrite=1", "--datadir="+b.TempDir())
+	case "fast":
+		return append(common, "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--innodb-doublewrite=0")
+	}
+	b.Fatalf("-settings: %q is unknown, use durable or fast", setting)
+	return nil
+}
+
+// sharedServer is the one that the package's tests share.
+func sharedServer(t testing.TB) *server {
+	return newServer(t, func(database string) string { return mysqltest.DSN(t, database) })
+}
+
+func newServer(t testing.TB, dsn func(string) string) *server {
+	s := &server{dsn: dsn}
+	s.admin = s.open(t, "")
+	return s
+}
+
+// open returns a pool that is closed after the test.
+func (s *server) open(t testing.TB, database string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", s.dsn(database))
+	require.NoError(t, err)
+	db.SetMaxIdleConns(idleConns)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// prepare runs fn, which fills databases, without flushing each transaction. Then it waits until the server has done what it puts off:
+// purging what was deleted and writing pages.
+func (s *server) prepare(t testing.TB, fn func()) {
+	t.Helper()
+	var flush int
+	require.NoError(t, s.admin.QueryRowContext(t.Context(), selectFlush).Scan(&flush))
+	execute(t, s.admin, hurry)
+	fn()
+	ctx, cancel := context.WithTimeout(t.Context(), settleTimeout)
+	defer cancel()
+	for {
+		var history, pages int
+		require.NoError(t, s.admin.QueryRowContext(ctx, selectBacklog).Scan(&history, &pages))
+		if history < settledHistory && pages < settledPages {
+			break
+		}
+		time.Sleep(settlePoll)
+	}
+	execute(t, s.admin, asBefore(flush))
+}
+
+func (s *server) dropDatabase(t testing.TB, name string) {
+	t.Helper()
+	_, err := s.admin.ExecContext(context.Background(), dropDatabase(name)) // a test's context has ended when it cleans up
+	require.NoError(t, err)
+}
+
+// connector is what pools are opened with, to wrap it.
+func connector(t testing.TB, dsn string) driver.Connector {
+	t.Helper()
+	config, err := mysql.ParseDSN(dsn)
+	require.NoError(t, err)
+	connector, err := mysql.NewConnector(config)
+	require.NoError(t, err)
+	return connector
+}
+
+func execute(t testing.TB, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), statement, args...)
+	require.NoError(t, err, statement)
+}
+
+// column reads the only column of a query.
+func column[T any](ctx context.Context, db *sql.DB, query string, args ...any) (values []T, err error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var value T
+		if err := rows.Scan(&value); err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+	}
+	return values, rows.Err()
+}
