@@ -69,6 +69,7 @@ func TestChoose(t *testing.T) {
 		"a large gap":                      {rows: rows(5, 22), spans: []span{{5, 5}, {22, 22}}, goes: 2, used: 2},
 		"around one that is kept":          {rows: kept(rows(5, 6, 7, 8), 6), spans: []span{{5, 5}, {7, 8}}, goes: 3, used: 4},
 		"around one that is pending":       {rows: rows(5, 6, 7, 8), pending: []int64{7}, spans: []span{{5, 6}, {8, 8}}, goes: 3, used: 4},
+		"around a pending one not read":    {rows: rows(5, 10), pending: []int64{7}, spans: []span{{5, 5}, {10, 10}}, goes: 2, used: 2},
 		"nothing goes":                     {rows: kept(rows(5, 6), 5, 6), used: 2},
 		"the limit":                        {rows: rows(1, 2, 3, 4), limit: 3, spans: []span{{1, 3}}, goes: 3, used: 3},
 		"kept ones behind the limit":       {rows: kept(rows(1, 2, 3, 4), 3, 4), limit: 2, spans: []span{{1, 2}}, goes: 2, used: 4},
@@ -112,8 +113,8 @@ func TestPendingIsAskedAgain(t *testing.T) {
 					return []int64{9, 3, 3}, nil
 				}}
 				require.NoError(t, q.refresh(t.Context()))
-				require.True(t, q.has(3) && q.has(9))
-				require.False(t, q.has(4))
+				require.True(t, q.any(3, 3) && q.any(4, 9))
+				require.False(t, q.any(4, 8))
 				if test.every > 0 {
 					time.Sleep(test.every - time.Nanosecond)
 					require.NoError(t, q.refresh(t.Context()))

@@ -3,11 +3,14 @@ package provisioner
 import (
 	"context"
 	"database/sql"
+	"fmt"
+
+	"github.com/mailretention/mailretention/retention"
 )
 
 // clear takes away the references to a table of messages that meet the condition and aren't pending, and returns whether any is left.
-// It goes through them again until there is nothing to do: a writer may have added one behind.
-func (b *batches) clear(ctx context.Context, table, condition string) (left bool, err error) {
+// It goes through them again until there is nothing to do: a writer may have added one behind. What confirm fails for is rolled back.
+func (b *batches) clear(ctx context.Context, table, condition string, confirm func(context.Context, *sql.Tx) error) (left bool, err error) {
 	n := b.p.names
 	if n.rawTable == "" {
 		return false, nil
@@ -22,10 +25,13 @@ func (b *batches) clear(ctx context.Context, table, condition string) (left bool
 			},
 			apply: func(ctx context.Context, tx *sql.Tx, s selection) (int64, error) {
 				rows, err := affected(tx.ExecContext(ctx, n.clearReferences(condition, s.spans), table, table))
+				if err != nil {
+					return 0, err
+				}
 				if rows > int64(s.goes) { // one between the ids, which may be pending
 					return 0, errDecideAgain
 				}
-				return rows, err
+				return rows, confirm(ctx, tx)
 			},
 			gap: maxGap,
 		})
@@ -35,11 +41,18 @@ func (b *batches) clear(ctx context.Context, table, condition string) (left bool
 	}
 }
 
-// clearGone takes away all references to a table that is gone: pending and held messages have lost their mail, too.
+// clearGone takes away all references to a table that is gone: pending and held messages have lost their mail, too. Those that came
+// after the table was made again stay, and it is [retention.ErrInUse]: the look at the table comes after the references were read.
 func (p *Provisioner) clearGone(ctx context.Context, table string, progress func(rows int64) error) error {
 	b := p.newBatches(progress)
 	b.pending = pending{}
-	_, err := b.clear(ctx, table, anybody)
+	_, err := b.clear(ctx, table, anybody, func(ctx context.Context, tx *sql.Tx) error {
+		gone, err := p.gone(ctx, tx, table)
+		if err == nil && !gone {
+			err = fmt.Errorf("%w: it has been made again", retention.ErrInUse)
+		}
+		return err
+	})
 	return err
 }
 

@@ -40,7 +40,7 @@ func (p *Provisioner) dropDay(ctx context.Context, name string, progress func(ro
 	if err := b.pending.refresh(ctx); err != nil {
 		return err
 	}
-	left, err := b.clear(ctx, name, p.names.unheld())
+	left, err := b.clear(ctx, name, p.names.unheld(), func(context.Context, *sql.Tx) error { return nil })
 	if err != nil {
 		return err
 	}
@@ -146,11 +146,11 @@ func (p *Provisioner) outcome(ctx context.Context, name string, connection uint6
 	case gone:
 		return nil
 	case mysqlerr.Classify(err) == mysqlerr.Busy:
-		return fmt.Errorf("others have read it for longer than %v: %w", p.cfg.LockWait, err)
+		err = fmt.Errorf("others have read it for longer than %v: %w", p.cfg.LockWait, err)
 	case err == nil && unknown == nil:
-		return errors.New("the server says that it was dropped, but it is there")
+		err = errors.New("the server says that it was dropped, but it is there")
 	}
-	return errors.Join(err, unknown)
+	return errors.Join(context.Cause(ctx), err, unknown)
 }
 
 // undisturbed returns a context that doesn't end with ctx, but soon.

@@ -371,6 +371,7 @@ func TestDropTableWhoseContextEnds(t *testing.T) {
 				return
 			}
 			require.True(t, mysqlerr.Is(err, mysqlerr.LockWaitTimeout), "%v", err)
+			require.ErrorIs(t, err, context.Canceled)
 			require.NoError(t, reader.Rollback())
 			require.Equal(t, []string{s.day(9)}, s.tables(), "nor does it go later")
 			require.Len(t, s.books(), 1)

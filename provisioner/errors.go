@@ -16,8 +16,8 @@ var (
 	// The remedy: check [Config].Database, or call [Provisioner.Provision].
 	ErrNotProvisioned = errors.New("provisioner: not provisioned")
 
-	// ErrNotBooked says that InsertInto's fn succeeded, but its bytes were not booked: the mail is stored, and must not be
-	// stored again. The raw table's size is too low by these bytes.
+	// ErrNotBooked says that InsertInto's fn succeeded, but that its bytes were booked is not known: the mail is stored, and must
+	// not be stored again. The raw table's size may be too low by these bytes.
 	ErrNotBooked = errors.New("provisioner: stored, but not booked")
 )
 

@@ -37,7 +37,8 @@ func (q *pending) refresh(ctx context.Context) error {
 	return nil
 }
 
-func (q *pending) has(id int64) bool {
-	_, found := slices.BinarySearch(q.ids, id)
-	return found
+// any reports whether one of the ids from first to last is pending.
+func (q *pending) any(first, last int64) bool {
+	i, _ := slices.BinarySearch(q.ids, first)
+	return i < len(q.ids) && q.ids[i] <= last
 }

@@ -1,7 +1,6 @@
 package provisioner
 
 import (
-	"cmp"
 	"context"
 	"slices"
 )
@@ -19,7 +18,7 @@ func (r prune) rest(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	all := len(found)
-	found = slices.DeleteFunc(found, func(m row) bool { return r.pending.has(m.id) })
+	found = slices.DeleteFunc(found, func(m row) bool { return r.pending.any(m.id, m.id) })
 	if len(found) == 0 || all == probeLimit {
 		return len(found) == 0, nil
 	}
@@ -29,7 +28,5 @@ func (r prune) rest(ctx context.Context) (done bool, err error) {
 
 // probe reads messages that go, by the index that Schema.Messages.Probe leads to. The limit is its own.
 func (r prune) probe(ctx context.Context, after int64, _ int) ([]row, error) {
-	rows, err := r.p.readRows(ctx, r.p.names.selectOld(r.p.cfg.Schema.Messages.Probe, r.goes, after, probeLimit))
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.id, b.id) })
-	return rows, err
+	return r.p.readRows(ctx, r.p.names.selectOld(r.p.cfg.Schema.Messages.Probe, r.goes, after, probeLimit))
 }

@@ -11,9 +11,10 @@ import (
 )
 
 // PruneMessages deletes the messages that cut says and what belongs to them, but for pending and held ones: see [retention.Store].
-// Each is judged by its own time; one without a time stays. They are looked for in the order of their ids, up to where nothing goes
-// any more; what is old behind is found by Schema.Messages.Probe, and without one by going on to the last. Then children without a
-// message are deleted, with ids up to there. What was deleted before an error stays deleted.
+// Each is judged by its own time; one without a time stays, and so does one of today by the server's clock, whatever cut says. They are
+// looked for in the order of their ids, up to where nothing goes any more; what is old behind is found by Schema.Messages.Probe, and
+// without one by going on to the last. Then children without a message are deleted, with ids up to there. What was deleted before an
+// error stays deleted.
 func (p *Provisioner) PruneMessages(ctx context.Context, cut retention.Cut, progress func(rows int64) error) error {
 	if p.names.messages == "" {
 		return nil

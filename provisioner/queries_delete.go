@@ -68,13 +68,13 @@ func (n names) clearReferences(condition string, spans []span) string {
 		n.messages, strings.Join(n.clear, "=NULL, "), where(n.id, spans), exactly(n.rawTable), condition)
 }
 
-// isOld is the condition that a message has a time, and one before t.
+// isOld is the condition that a message has a time, and one before t and before the server's day: by no cut goes what comes today.
 func (n names) isOld(t time.Time) string {
-	none := "0"
+	none, today := "0", "TIMESTAMPDIFF(SECOND, '1970-01-01 00:00:00', UTC_DATE())"
 	if n.timeKind == DateTime {
-		none = "'1000-01-01'" // the first that the servers promise to hold
+		none, today = "'1000-01-01'", "UTC_DATE()" // the first that the servers promise to hold
 	}
-	return n.time + ">" + none + " AND " + n.time + "<" + n.instant(t)
+	return n.time + ">" + none + " AND " + n.time + "<" + n.instant(t) + " AND " + n.time + "<" + today
 }
 
 // mayGo is the condition that cut takes a message.

@@ -61,12 +61,12 @@ func (p *Provisioner) repair(ctx context.Context, v view, d retention.Drift) (do
 
 // clearDangling takes away the pointers at a table that is gone; done is false if there are none.
 func (p *Provisioner) clearDangling(ctx context.Context, table string) (done bool, err error) {
-	if gone, err := p.absent(ctx, table); err != nil || !gone {
-		return false, err
-	}
 	err = p.clearGone(ctx, table, func(rows int64) error {
 		done = done || rows > 0
 		return nil
 	})
+	if errors.Is(err, retention.ErrInUse) {
+		return false, nil
+	}
 	return done && err == nil, err
 }

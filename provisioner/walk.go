@@ -1,9 +1,12 @@
 package provisioner
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
+	"time"
 )
 
 // fate says what becomes of a row.
@@ -60,6 +63,7 @@ func (b *batches) walk(ctx context.Context, after int64, s step) (last int64, er
 		if err != nil || len(rows) == 0 {
 			return last, err
 		}
+		b.pending.until = time.Time{} // who releases a held message queues it first: what is unheld here is found in an answer from now on
 		for len(rows) > 0 {
 			if err := b.ready(ctx); err != nil {
 				return last, err
@@ -87,7 +91,7 @@ func (b *batches) choose(rows []row, gap int64) (s selection) {
 	for _, r := range rows {
 		last := len(s.spans) - 1
 		switch {
-		case r.fate != goes || b.pending.has(r.id):
+		case r.fate != goes || b.pending.any(r.id, r.id):
 			open = false
 			s.used++
 			continue
@@ -97,7 +101,7 @@ func (b *batches) choose(rows []row, gap int64) (s selection) {
 			return s
 		}
 		// A range also locks the row behind it, in a child too: after a failure, when that may be the one that is locked, each id stands alone.
-		if open && r.id-s.spans[last].last <= gap && b.failures == 0 {
+		if open && r.id-s.spans[last].last <= gap && b.failures == 0 && !b.pending.any(s.spans[last].last, r.id) {
 			s.spans[last].last = r.id
 		} else {
 			s.spans = append(s.spans, span{r.id, r.id})
@@ -109,9 +113,10 @@ func (b *batches) choose(rows []row, gap int64) (s selection) {
 	return s
 }
 
-// readRows reads ids and fates.
+// readRows reads ids and fates, and sorts what an index may have in another order.
 func (p *Provisioner) readRows(ctx context.Context, query string, args ...any) (found []row, err error) {
 	var r row
 	err = p.each(ctx, query, args, []any{&r.id, &r.fate}, func() { found = append(found, r) })
+	slices.SortFunc(found, func(a, b row) int { return cmp.Compare(a.id, b.id) })
 	return found, err
 }
