@@ -82,7 +82,11 @@ var errRaced = errors.New("lease: another was faster")
 func (a *acquisition) step(ctx context.Context) (*Lease, error) {
 	if !a.looks {
 		a.looks = true
-		if lease, err := a.claim(ctx, table.acquire); !errors.Is(err, errRaced) {
+		first := table.acquire
+		if a.cfg.MinHold > 0 { // the last one's rest may be over
+			first = table.seize
+		}
+		if lease, err := a.claim(ctx, first); !errors.Is(err, errRaced) {
 			return lease, err
 		}
 	}
@@ -95,8 +99,6 @@ func (a *acquisition) step(ctx context.Context) (*Lease, error) {
 		return nil, err
 	case r.Active && r.holder == a.holder: // of an earlier statement whose answer was lost
 		return a.confirm(ctx, a.grant(r.Token, r.StolenFrom))
-	case r.Token >= maxToken:
-		return nil, fmt.Errorf("lease: the token %d of %q can't grow: lower it below 2^61 by hand once nothing uses it", r.Token, a.name)
 	}
 	if err := a.judge(&r, arrived); err != nil {
 		return nil, err
@@ -107,7 +109,7 @@ func (a *acquisition) step(ctx context.Context) (*Lease, error) {
 // claim runs a statement that acquires.
 func (a *acquisition) claim(ctx context.Context, statement func(table, claim) string) (*Lease, error) {
 	stale, seen := a.stale(a.name)
-	c := claim{name: a.name, holder: a.holder, owner: a.cfg.Owner, ttl: a.cfg.TTL, stale: stale}
+	c := claim{name: a.name, holder: a.holder, terms: a.terms, stale: stale}
 	asked := false
 	sent := time.Now()
 	n, number, err := a.exec(ctx, func(t table) string {
@@ -123,11 +125,15 @@ func (a *acquisition) claim(ctx context.Context, statement func(table, claim) st
 	case n == 0:
 		return nil, errRaced
 	}
-	stolenFrom := ""
+	a.unsure = true // it must be freed unless it is returned
+	token, stolenFrom := uint64(number)>>codeBits, ""
+	if token > maxToken {
+		return nil, fmt.Errorf("lease: the token of %q has reached 2^61: lower it by hand once nothing uses it any more", a.name)
+	}
 	if uint64(number)&(1<<codeBits-1) == codeStolen {
 		stolenFrom = seen.owner
 	}
-	lease := a.grant(uint64(number)>>codeBits, stolenFrom)
+	lease := a.grant(token, stolenFrom)
 	lease.extend(sent)
 	return a.confirm(ctx, lease)
 }
@@ -141,7 +147,6 @@ func (a *acquisition) grant(token uint64, stolenFrom string) *Lease {
 
 // confirm renews a lease that can't be trusted yet: how old its row is isn't known, or the answer came late.
 func (a *acquisition) confirm(ctx context.Context, lease *Lease) (*Lease, error) {
-	a.unsure = true // it must be freed unless it is returned
 	if lease.left() > 0 {
 		return lease, nil
 	}

@@ -176,3 +176,87 @@ func BenchmarkContenders(b *testing.B) {
 		b.ReportMetric(float64(terms)/float64(naive), "x-naive")
 	}
 }
+
+// 1,000 leases on one pool, each renewed in turn.
+func BenchmarkRenewThousandLeases(b *testing.B) {
+	const count, parallel = 1000, 8
+	db := benchPool(b)
+	db.SetMaxOpenConns(parallel)
+	leases := provisioned(b, db, lease.Config{})
+	var held []*lease.Lease
+	for i := range count {
+		l, err := leases.Acquire(b.Context(), heldName(i))
+		require.NoError(b, err)
+		held = append(held, l)
+	}
+	renewals := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		errs := make([]error, parallel)
+		var running sync.WaitGroup
+		for p := range parallel {
+			running.Go(func() {
+				for i := p; i < count; i += parallel {
+					errs[p] = errors.Join(errs[p], held[i].Renew(b.Context()))
+				}
+			})
+		}
+		running.Wait()
+		require.NoError(b, errors.Join(errs...))
+		renewals += count
+	}
+	b.ReportMetric(float64(renewals)/b.Elapsed().Seconds(), "renewals/s")
+}
+
+// The time from a kill -9 of the holder's process until others have its leases: those that polled before, and those that begin then.
+func BenchmarkTakeover(b *testing.B) {
+	const ttl, each = time.Second, 20
+	db := benchPool(b)
+	db.SetMaxOpenConns(2 * each)
+	leases := provisioned(b, db, lease.Config{TTL: ttl})
+	var polled, cold []time.Duration
+	for b.Loop() {
+		took := takeovers(b, db, leases, ttl, each)
+		polled, cold = append(polled, took[:each]...), append(cold, took[each:]...)
+	}
+	for name, times := range map[string][]time.Duration{"polled": polled, "cold": cold} {
+		b.ReportMetric(median(times).Seconds()/ttl.Seconds(), name+"-p50-TTLs")
+		b.ReportMetric(times[len(times)*9/10].Seconds()/ttl.Seconds(), name+"-p90-TTLs")
+		b.ReportMetric(times[len(times)-1].Seconds()/ttl.Seconds(), name+"-max-TTLs")
+	}
+}
+
+// takeovers returns how long each contender took: first those that polled, then those that began at the kill.
+func takeovers(b *testing.B, db *sql.DB, leases *lease.Leases, ttl time.Duration, each int) []time.Duration {
+	b.Helper()
+	_, err := db.Exec("DELETE FROM leases")
+	require.NoError(b, err)
+	var name string
+	require.NoError(b, db.QueryRow("SELECT DATABASE()").Scan(&name))
+	holder := spawn(b, "holder", orders{DSN: mysqltest.DSN(b, name), TTL: ttl, Workers: 2 * each})
+	require.Equal(b, "holding", holder.hear().State)
+	took, errs := make([]time.Duration, 2*each), make([]error, 2*each)
+	var killed time.Time
+	kill := make(chan struct{})
+	var running sync.WaitGroup
+	for i := range took {
+		running.Go(func() {
+			if i >= each {
+				<-kill
+			}
+			l, err := leases.Wait(b.Context(), heldName(i))
+			if err == nil {
+				took[i] = time.Since(killed)
+				err = l.Release(b.Context())
+			}
+			errs[i] = err
+		})
+	}
+	time.Sleep(ttl / 2) // some renewals later
+	killed = time.Now()
+	require.NoError(b, holder.cmd.Process.Kill())
+	close(kill)
+	running.Wait()
+	require.NoError(b, errors.Join(errs...))
+	return took
+}

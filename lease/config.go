@@ -100,7 +100,10 @@ func New(db *sql.DB, cfg Config) (*Leases, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Leases{db: db, cfg: cfg, attempt: cfg.TTL / attemptOfTTL, poll: cfg.TTL / pollOfTTL, memory: memory{seen: map[string]sight{}}}, nil
+	return &Leases{
+		db: db, cfg: cfg, attempt: cfg.TTL / attemptOfTTL, poll: cfg.TTL / pollOfTTL, terms: terms(cfg.Owner, cfg.TTL),
+		memory: memory{seen: map[string]sight{}},
+	}, nil
 }
 
 func checkName(name string) error {

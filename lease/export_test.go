@@ -18,7 +18,7 @@ type Values struct {
 func Statements(qualified string, v Values) map[string]string {
 	t, m := table(qualified), term{name: v.Name, holder: v.Holder, token: v.Token}
 	claiming := func(how staleness) claim {
-		c := claim{name: v.Name, holder: v.Holder, owner: v.Owner, ttl: v.TTL}
+		c := claim{name: v.Name, holder: v.Holder, terms: terms(v.Owner, v.TTL)}
 		if how != "" {
 			c.stale = stale{token: v.Token, seq: v.Seq, how: how}
 		}

@@ -130,8 +130,12 @@ func (s *fakeServer) run(tx *fakeTx, st statement) (answer, error) {
 		}
 		r = fakeRow{token: uint64(now.UnixMicro())}
 		changed, id = true, int64(r.token<<2|1)
-	case "acquire", "seize", "steal", "take":
-		changed = exists && (r.free(now) || st.kind != "acquire" && r.spurious(now) || r.stale(st, now))
+	case "acquire":
+		if changed = exists && r.holder == "" && r.notBefore.IsZero(); changed {
+			id = r.next(now)
+		}
+	case "seize", "steal", "take":
+		changed = exists && (r.free(now) || r.stale(st, now))
 		if changed {
 			id = r.next(now)
 		}
@@ -169,12 +173,7 @@ func (s *fakeServer) run(tx *fakeTx, st statement) (answer, error) {
 }
 
 func (r fakeRow) free(now time.Time) bool {
-	return r.holder == "" && !r.notBefore.After(now)
-}
-
-// spurious is a rest that a wrong clock wrote.
-func (r fakeRow) spurious(now time.Time) bool {
-	return r.holder == "" && r.acquired.After(now)
+	return r.holder == "" && (!r.notBefore.After(now) || r.acquired.After(now))
 }
 
 func (r fakeRow) stale(st statement, now time.Time) bool {

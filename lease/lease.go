@@ -16,6 +16,7 @@ type Leases struct {
 	cfg     Config
 	attempt time.Duration // bounds one attempt at a statement
 	poll    time.Duration // the longest pause between two looks
+	terms   string        // what each acquire writes
 	known   atomic.Pointer[session]
 	memory  memory
 }

@@ -193,17 +193,27 @@ func sleepInTransaction(o orders) error {
 	return say(r)
 }
 
-// holdUntilKilled holds the lease with a heartbeat.
+// holdUntilKilled holds leases, one for each worker, with heartbeats.
 func holdUntilKilled(o orders) error {
-	l, _, err := o.lock(&history{}, "holder")
+	db, err := sql.Open("mysql", o.DSN)
 	if err != nil {
 		return err
 	}
-	return l.run(context.Background(), func(ctx context.Context, s stay) error {
-		if err := say(report{State: "holding"}); err != nil {
+	leases, err := lease.New(db, lease.Config{TTL: o.TTL, Owner: "holder"})
+	if err != nil {
+		return err
+	}
+	for i := range o.Workers {
+		l, err := leases.Acquire(context.Background(), heldName(i))
+		if err != nil {
 			return err
 		}
-		<-ctx.Done()
-		return context.Cause(ctx)
-	})
+		l.Heartbeat(context.Background())
+	}
+	if err := say(report{State: "holding"}); err != nil {
+		return err
+	}
+	select {}
 }
+
+func heldName(i int) string { return fmt.Sprint("held ", i) }

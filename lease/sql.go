@@ -18,7 +18,7 @@ const (
 	serverMicros = "CAST(" + microsOf + serverTime + ") AS UNSIGNED)"
 	microsOf     = "TIMESTAMPDIFF(MICROSECOND,19700101,"
 
-	maxToken = 1<<61 - 1 // with the two bits of a code below it, a token still fits a signed 64-bit integer
+	maxToken = 1<<61 - 1 // with the two bits of a code below it, a token still fits a signed 64-bit integer: the driver's and other clients'
 
 	sessionQuery = "SELECT DATABASE(),@@autocommit"
 
@@ -58,9 +58,15 @@ type term struct {
 type claim struct {
 	name   string
 	holder holder
-	owner  string
-	ttl    time.Duration
+	terms  string
 	stale  stale
+}
+
+// terms are the assignments that are the same for all claims of a worker.
+func terms(owner string, ttl time.Duration) string {
+	t := micros(ttl)
+	return "owner=" + text(owner) + ",ttl_us=" + t + ",acquired_at=" + serverTime + ",renewed_at=" + serverTime +
+		",expires_at=" + serverTime + "+INTERVAL " + t + " MICROSECOND"
 }
 
 // stale is the state of a row that stood still long enough to be stolen. The zero stale steals nothing.
@@ -76,28 +82,24 @@ const (
 	whatever    staleness = "whatever the server's clock says"
 )
 
-// acquire takes a lease that is free and not resting. If it did, one row is affected and LAST_INSERT_ID is token<<2|code.
+// acquire takes a lease that is free, and to which no rest was ever given since. If it did, one row is affected and LAST_INSERT_ID
+// is token<<2|code. It leaves all else to seize, since a server spends more time on parsing such a statement than on executing it.
 func (t table) acquire(c claim) string {
-	return "UPDATE " + string(t) + " SET token=" + nextToken("1") + ",seq=seq+1,stolen_from=x''," + c.set() +
-		" WHERE name=" + text(c.name) + " AND holder IS NULL AND IFNULL(not_before<=" + serverTime + ",1) AND token<" + sqlname.Uint(maxToken)
+	return "UPDATE " + string(t) + " SET token=" + nextToken("1") + ",seq=seq+1,stolen_from=x'',holder=" + c.holder.literal() + "," + c.terms +
+		" WHERE name=" + text(c.name) + " AND holder IS NULL AND not_before IS NULL"
 }
 
-// seize does the same after a look at the row: it also ends a rest that a wrong clock wrote, and steals the lease in the state that
-// was observed. With all that in acquire, a third of its time would go into parsing.
+// seize takes a lease that is free and whose rest, if any, is over or was written by a wrong clock, or steals it in the
+// state that was observed.
 func (t table) seize(c claim) string {
 	return "UPDATE " + string(t) + " SET token=" + nextToken("IF(holder IS NULL,1,2)") +
-		",seq=seq+1,steals=steals+(holder IS NOT NULL),stolen_from=IF(holder IS NULL,x'',owner)," + c.set() +
-		" WHERE name=" + text(c.name) + " AND token<" + sqlname.Uint(maxToken) +
-		" AND (holder IS NULL AND (IFNULL(not_before<=" + serverTime + ",1) OR acquired_at>" + serverTime + ")" + c.stale.condition() + ")"
+		",seq=seq+1,steals=steals+(holder IS NOT NULL),stolen_from=IF(holder IS NULL,x'',owner)" +
+		",holder=" + c.holder.literal() + ",not_before=NULL," + c.terms +
+		" WHERE name=" + text(c.name) + " AND (holder IS NULL AND (not_before IS NULL OR not_before<=" + serverTime + " OR acquired_at>" + serverTime + ")" + c.stale.condition() + ")"
 }
 
 func nextToken(code string) string {
 	return "LAST_INSERT_ID(GREATEST(token+1," + serverMicros + ")<<2|" + code + ")>>2"
-}
-
-func (c claim) set() string {
-	return "owner=" + text(c.owner) + ",holder=" + c.holder.literal() + ",ttl_us=" + micros(c.ttl) +
-		",acquired_at=" + serverTime + ",renewed_at=" + serverTime + ",expires_at=" + in(c.ttl) + ",not_before=NULL"
 }
 
 func (s stale) condition() string {
@@ -114,10 +116,8 @@ func (s stale) condition() string {
 // insert takes a lease that has no row yet, with the same answer as acquire. It is no INSERT IGNORE, which would cut
 // long names to one key.
 func (t table) insert(c claim) string {
-	return "INSERT INTO " + string(t) +
-		"(name,token,seq,holder,owner,ttl_us,acquired_at,renewed_at,expires_at,not_before,stolen_from,steals) VALUES(" +
-		text(c.name) + ",LAST_INSERT_ID(" + serverMicros + "<<2|1)>>2,1," + c.holder.literal() + "," + text(c.owner) + "," + micros(c.ttl) +
-		"," + serverTime + "," + serverTime + "," + in(c.ttl) + ",NULL,x'',0)"
+	return "INSERT INTO " + string(t) + " SET name=" + text(c.name) + ",token=LAST_INSERT_ID(" + serverMicros + "<<2|1)>>2,seq=1" +
+		",steals=0,stolen_from=x'',holder=" + c.holder.literal() + "," + c.terms
 }
 
 // renew doesn't ask whether the lease has expired: the unchanged token proves that nobody came between. It sets the
@@ -187,9 +187,4 @@ func text(s string) string {
 
 func micros(d time.Duration) string {
 	return sqlname.Int(d.Microseconds())
-}
-
-// in is the server's time after d.
-func in(d time.Duration) string {
-	return serverTime + "+INTERVAL " + micros(d) + " MICROSECOND"
 }
