@@ -91,7 +91,11 @@ func (m *mailbox) refill(days ...crashDay) {
 func TestCrashInProvision(t *testing.T) {
 	crashEverywhere(t, operation{
 		fill: func(m *mailbox) { m.exec("DROP DATABASE IF EXISTS `" + m.name + "`") },
-		do:   func(ctx context.Context, w *worker) error { return w.store.Provision(ctx) },
+		do: func(ctx context.Context, w *worker) error {
+			schema := provisioner.PostalSchema()
+			schema.Base, schema.Children = schema.Base[:2], schema.Children[2:3] // messages and deliveries: each table is made alike
+			return w.m.provisioner(w.db, provisioner.Config{Schema: schema}).Provision(ctx)
+		},
 	})
 }
 
@@ -204,7 +208,6 @@ func fillForRun(m *mailbox) {
 		crashDay{back: 5, messages: 1, booked: []int64{10}},             // queued
 		crashDay{back: 6, messages: 1, held: true, booked: []int64{10}}, // held
 		crashDay{back: 7, messages: 1, booked: []int64{10}},             // of a legal hold
-		crashDay{back: 8, messages: 2},                                  // a missing row
 		crashDay{back: 9, messages: 2, booked: []int64{20, 4000}},       // double rows
 		crashDay{back: 20, messages: 1, noTable: true, booked: []int64{5e9}},
 	)

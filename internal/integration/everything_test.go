@@ -34,6 +34,7 @@ const (
 // Creators, writers, slow writers, readers, two versions of retention with policies of their own, and an operator who drops tables and
 // spoils the bookkeeping by hand, all at once: nobody fails, and nothing is lost or left behind.
 func TestEverythingAtOnce(t *testing.T) {
+	t.Parallel()
 	m := newCrashMailbox(t)
 	m.db = mysqltest.Open(t, m.name)
 	m.db.SetMaxIdleConns(40)

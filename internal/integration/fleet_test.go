@@ -78,6 +78,7 @@ func (f *fleet) run(ctx context.Context, parallel int, each func()) (map[string]
 
 // Whatever one of fifty databases suffers from, the other forty-nine are done, and it is reported.
 func TestOneCorruptDatabaseOfFiftyIsReportedAndTheOthersAreDone(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	m := f.boxes[corrupt]
 	database := "`" + m.name + "`"
@@ -136,6 +137,7 @@ func TestOneCorruptDatabaseOfFiftyIsReportedAndTheOthersAreDone(t *testing.T) {
 
 // The fleet's context ends in the middle: what each report says was done is done, and nothing else.
 func TestCancelledFleetReportsWhatWasDone(t *testing.T) {
+	t.Parallel()
 	const enough = 10
 	f := newFleet(t)
 	f.expire()
@@ -163,6 +165,7 @@ func TestCancelledFleetReportsWhatWasDone(t *testing.T) {
 
 // Three tables in a row that fail end the run of their database, and of no other.
 func TestThreeFailuresInARowStopOneDatabaseOnly(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	f.expire()
 	m := f.boxes[corrupt]
