@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mailretention/mailretention/internal/sqlname"
 	"github.com/mailretention/mailretention/retention"
 )
 
@@ -17,17 +18,28 @@ func settledBefore(now time.Time) time.Time {
 	return midnight(now).AddDate(0, 0, -settledAfter)
 }
 
-// absentDays are the tables that aren't there of the days for which dangling pointers are looked for.
-func (p *Provisioner) absentDays(v view) []string {
-	var names []string
-	limit := settledBefore(v.now)
+// nameRange are all names between two, both included.
+type nameRange struct{ first, last string }
+
+// absentDays are the tables that aren't there of the days for which dangling pointers are looked for, and the ranges that they make up.
+// No range has a table that is there.
+func (p *Provisioner) absentDays(v view) (names []string, ranges []nameRange) {
+	limit, after := settledBefore(v.now), ""
 	for back := 1; back <= danglingDays; back++ {
 		name := p.days.Name(limit.AddDate(0, 0, -back))
-		if v.kinds[name] == "" {
-			names = append(names, name)
+		switch {
+		case v.kinds[name] != "":
+			after = ""
+			continue
+		case sqlname.Precedes(name, after):
+			ranges[len(ranges)-1].first = name
+		default:
+			ranges = append(ranges, nameRange{name, name})
 		}
+		after = name
+		names = append(names, name)
 	}
-	return names
+	return names, ranges
 }
 
 // drift lists where bookkeeping, tables and pointers disagree. A name that is a view's has neither a table nor none: it is left alone.

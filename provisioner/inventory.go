@@ -118,11 +118,15 @@ func (p *Provisioner) readMessages(ctx context.Context, v *view) error {
 	if p.names.messages == "" {
 		return nil
 	}
-	absent := p.absentDays(*v)
+	absent, ranges := p.absentDays(*v)
+	var args []any
+	for _, r := range ranges {
+		args = append(args, r.first, r.last)
+	}
 	var fact string
 	var value sql.NullString
 	var fault error
-	err := p.each(ctx, p.names.selectMessageFacts(len(absent)), anys(absent), []any{&fact, &value}, func() {
+	err := p.each(ctx, p.names.selectMessageFacts(len(ranges)), args, []any{&fact, &value}, func() {
 		switch name := value.String; fact {
 		case factNewest:
 			v.newest, fault = parseMicros(value)

@@ -46,6 +46,8 @@ func TestPlans(t *testing.T) {
 	}{
 		"references":         {n.selectReferences(n.unheld(), 0, 1000), day, "on_raw_table"},
 		"further references": {n.selectReferences(n.unheld(), 4000, 1000), day, "on_raw_table"},
+		"dangling":           {n.selectDangling(1), []any{"raw-2019-01-01", "raw-2019-12-31"}, "on_raw_table"},
+		"dangling in gaps":   {n.selectDangling(2), []any{"raw-2018-01-01", "raw-2018-01-01", "raw-2019-01-01", "raw-2019-12-31"}, "on_raw_table"},
 		"clear a range":      {n.clearReferences(n.unheld(), ranges), day, "PRIMARY"},
 		"clear a list":       {n.clearReferences(n.unheld(), many), day, "PRIMARY"},
 		"messages by id":     {n.selectFates(n.mayGo(cut), n.isOld(cut.Before), 10, 1000), nil, "PRIMARY"},

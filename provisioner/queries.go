@@ -82,7 +82,7 @@ func (n names) selectBooks() string {
 		serverMicros, n.sizesTable, n.sizesBytes, n.sizes)
 }
 
-// selectMessageFacts reads all that an inventory needs of the messages. Its arguments are the names of dangling raw tables to look for.
+// selectMessageFacts reads all that an inventory needs of the messages. Its arguments are those of selectDangling.
 func (n names) selectMessageFacts(dangling int) string {
 	facts := []string{fmt.Sprintf("SELECT '%s', CAST(%s AS BINARY) FROM (SELECT %s AS t FROM %s ORDER BY %s DESC LIMIT %d) AS recent WHERE t<>0",
 		factNewest, n.micros("MAX(t)"), n.time, n.messages, n.id, newestMessages)}
@@ -91,10 +91,16 @@ func (n names) selectMessageFacts(dangling int) string {
 			factHeld, n.rawTable, n.messages, n.held, n.rawTable))
 	}
 	if dangling > 0 {
-		facts = append(facts, fmt.Sprintf("SELECT DISTINCT '%s', CAST(%s AS BINARY) FROM %s %s WHERE %s IN (%s)",
-			factDangling, n.rawTable, n.messages, n.forceIndex, n.rawTable, placeholders(dangling)))
+		facts = append(facts, n.selectDangling(dangling))
 	}
 	return strings.Join(facts, " UNION ALL ")
+}
+
+// selectDangling reads which raw tables in so many ranges of names messages point at. A list of all names would cost a look into the
+// index for each.
+func (n names) selectDangling(ranges int) string {
+	return fmt.Sprintf("SELECT DISTINCT '%s', CAST(%s AS BINARY) FROM %s %s WHERE %s", factDangling, n.rawTable, n.messages, n.forceIndex,
+		strings.TrimSuffix(strings.Repeat(n.rawTable+" BETWEEN ? AND ? OR ", ranges), " OR "))
 }
 
 // micros turns a value of the message time's kind into microseconds since 1970.

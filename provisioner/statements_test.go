@@ -45,7 +45,7 @@ func TestInventoryTakesThreeStatements(t *testing.T) {
 	for range 2 {
 		mock.ExpectQuery("^SHOW FULL TABLES FROM `d`$").WillReturnRows(tableRows("raw-2026-05-01", "messages"))
 		mock.ExpectQuery("raw_message_sizes").WillReturnRows(bookRows().AddRow(mockedNow.UnixMicro(), "raw-2026-05-01", 17))
-		mock.ExpectQuery("FROM `d`.`messages`.* UNION ALL .*held.* UNION ALL .*IN").WillReturnRows(factRows().AddRow("newest", mockedNow.UnixMicro()))
+		mock.ExpectQuery("FROM `d`.`messages`.* UNION ALL .*held.* UNION ALL .*BETWEEN").WillReturnRows(factRows().AddRow("newest", mockedNow.UnixMicro()))
 		inv, err := p.Inventory(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, retention.Inventory{

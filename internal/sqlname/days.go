@@ -59,3 +59,16 @@ func (d Days) Parse(name string) (day time.Time, ok bool) {
 func (d Days) Resembles(name string) bool {
 	return len(name) >= len(d.Prefix) && strings.EqualFold(name[:len(d.Prefix)], d.Prefix)
 }
+
+// Precedes reports whether a comes before b in every collation: they are of one length, and where they first differ there are digits.
+func Precedes(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if a[i] != b[i] {
+			return '0' <= a[i] && a[i] < b[i] && b[i] <= '9'
+		}
+	}
+	return false
+}

@@ -149,3 +149,14 @@ func FuzzDays(f *testing.F) {
 		require.Equal(t, before.Truncate(24*time.Hour).Equal(midnight), d.Name(before) == d.Name(at))
 	})
 }
+
+func TestPrecedes(t *testing.T) {
+	for _, pair := range [][2]string{{"raw-2026-06-03", "raw-2026-06-04"}, {"raw-2025-12-31", "raw-2026-01-01"}, {"0", "9"}, {"ü1x", "ü2a"}} {
+		require.True(t, sqlname.Precedes(pair[0], pair[1]), "%q", pair)
+		require.False(t, sqlname.Precedes(pair[1], pair[0]), "%q", pair)
+	}
+	for _, pair := range [][2]string{{"", ""}, {"a1", "a1"}, {"a9", "a10"}, {"", "1"}, {"a", "b"}, {"1", "a"}, {"-1", "01"}, {"1é", "2éé"}, {"/", "1"}, {"1", ":"}} {
+		require.False(t, sqlname.Precedes(pair[0], pair[1]), "%q", pair)
+		require.False(t, sqlname.Precedes(pair[1], pair[0]), "%q", pair)
+	}
+}
