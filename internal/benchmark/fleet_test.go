@@ -20,7 +20,7 @@ const (
 	fleetKeeps   = 27 // days of each database that stay, beside today
 	fleetGoes    = 2  // days that go
 	fleetMails   = 20 // a day
-	fleetFillers = 4   // that fill databases at once
+	fleetFillers = 4  // that fill databases at once
 )
 
 // fleet is many small mailboxes on one server, which is reached through one pool.
