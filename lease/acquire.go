@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -26,10 +25,9 @@ func (l *Leases) acquire(ctx context.Context, name string, goOn func(error) bool
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	a := &acquisition{Leases: l, name: name}
+	a := &acquisition{Leases: l, name: name, holder: newHolder()}
 	_, a.looks = l.memory.recall(name)
-	_, _ = rand.Read(a.holder[:]) // never fails
-	var seen error                // the last one that tells most
+	var seen error // the last one that tells most
 	for pause := firstPause; ; pause = min(2*pause, l.poll) {
 		lease, err := a.round(ctx)
 		if err == nil {
@@ -130,7 +128,7 @@ func (a *acquisition) claim(ctx context.Context, statement func(table, claim) st
 	if token > maxToken {
 		return nil, fmt.Errorf("lease: the token of %q has reached 2^61: lower it by hand once nothing uses it any more", a.name)
 	}
-	if uint64(number)&(1<<codeBits-1) == codeStolen {
+	if uint64(number)&(1<<codeBits-1) == stolen {
 		stolenFrom = seen.owner
 	}
 	lease := a.grant(token, stolenFrom)
@@ -139,8 +137,9 @@ func (a *acquisition) claim(ctx context.Context, statement func(table, claim) st
 }
 
 func (a *acquisition) grant(token uint64, stolenFrom string) *Lease {
+	m := term{name: a.name, holder: a.holder, token: token}
 	return &Lease{
-		leases: a.Leases, term: term{name: a.name, holder: a.holder, token: token}, stolenFrom: stolenFrom,
+		leases: a.Leases, term: m, stolenFrom: stolenFrom, renewal: a.known.Load().table.renew(m),
 		acquired: time.Now(), gone: make(chan struct{}),
 	}
 }

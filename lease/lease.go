@@ -26,6 +26,7 @@ type Lease struct {
 	leases     *Leases
 	term       term
 	stolenFrom string
+	renewal    string // the statement
 	acquired   time.Time
 	lost       atomic.Pointer[LostError]
 	losing     sync.Once
@@ -141,7 +142,7 @@ func (l *Lease) renew(ctx context.Context) error {
 		return l.lose(ctx, (*Lease).expiry)
 	}
 	begin := time.Now()
-	n, _, err := l.leases.exec(ctx, func(t table) string { return t.renew(l.term) })
+	n, _, err := l.leases.exec(ctx, func(table) string { return l.renewal })
 	event := Event{Kind: EventRenewed, Name: l.term.name, Token: l.term.token, Took: time.Since(begin), Err: err}
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled): // nobody waits for it any more

@@ -3,6 +3,8 @@ package lease
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
+	"math/rand/v2"
 	"time"
 
 	"github.com/mailretention/mailretention/internal/sqlname"
@@ -10,6 +12,13 @@ import (
 
 // holder is the value that tells one acquisition from all others. All zero, the lease has been revoked.
 type holder [16]byte
+
+// newHolder draws from a generator that the runtime seeds at random in each process: the value must be unique, not secret.
+func newHolder() (h holder) {
+	binary.LittleEndian.PutUint64(h[:], rand.Uint64())
+	binary.LittleEndian.PutUint64(h[8:], rand.Uint64())
+	return h
+}
 
 func (h holder) literal() string {
 	return sqlname.Hex(h[:])

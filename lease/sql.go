@@ -37,11 +37,16 @@ const (
 		"ROW_FORMAT=REDUNDANT" // it reserves the place of a NULL holder, so that the row is updated in place
 )
 
-// How a lease was acquired: the two lowest bits of the number that comes back in the OK packet, the token above them.
+// The token grows to the server's microseconds since 1970, so that it also grows where a table was restored. It comes back
+// in the OK packet with a code below it, which says how the lease was acquired.
 const (
-	codeBits            = 2
-	codeAcquired uint64 = 1
-	codeStolen   uint64 = 2
+	nextToken  = "LAST_INSERT_ID(GREATEST(token+1," + serverMicros + ")<<2|"
+	firstToken = "LAST_INSERT_ID(" + serverMicros + "<<2|"
+
+	codeBits     = 2
+	stolen       = 2
+	codeAcquired = "1)>>2"
+	codeEither   = "IF(holder IS NULL,1,2))>>2"
 )
 
 // table is the qualified and quoted name of the lease table.
@@ -85,21 +90,17 @@ const (
 // acquire takes a lease that is free, and to which no rest was ever given since. If it did, one row is affected and LAST_INSERT_ID
 // is token<<2|code. It leaves all else to seize, since a server spends more time on parsing such a statement than on executing it.
 func (t table) acquire(c claim) string {
-	return "UPDATE " + string(t) + " SET token=" + nextToken("1") + ",seq=seq+1,stolen_from=x'',holder=" + c.holder.literal() + "," + c.terms +
+	return "UPDATE " + string(t) + " SET token=" + nextToken + codeAcquired + ",seq=seq+1,stolen_from=x'',holder=" + c.holder.literal() + "," + c.terms +
 		" WHERE name=" + text(c.name) + " AND holder IS NULL AND not_before IS NULL"
 }
 
 // seize takes a lease that is free and whose rest, if any, is over or was written by a wrong clock, or steals it in the
 // state that was observed.
 func (t table) seize(c claim) string {
-	return "UPDATE " + string(t) + " SET token=" + nextToken("IF(holder IS NULL,1,2)") +
+	return "UPDATE " + string(t) + " SET token=" + nextToken + codeEither +
 		",seq=seq+1,steals=steals+(holder IS NOT NULL),stolen_from=IF(holder IS NULL,x'',owner)" +
 		",holder=" + c.holder.literal() + ",not_before=NULL," + c.terms +
 		" WHERE name=" + text(c.name) + " AND (holder IS NULL AND (not_before IS NULL OR not_before<=" + serverTime + " OR acquired_at>" + serverTime + ")" + c.stale.condition() + ")"
-}
-
-func nextToken(code string) string {
-	return "LAST_INSERT_ID(GREATEST(token+1," + serverMicros + ")<<2|" + code + ")>>2"
 }
 
 func (s stale) condition() string {
@@ -116,7 +117,7 @@ func (s stale) condition() string {
 // insert takes a lease that has no row yet, with the same answer as acquire. It is no INSERT IGNORE, which would cut
 // long names to one key.
 func (t table) insert(c claim) string {
-	return "INSERT INTO " + string(t) + " SET name=" + text(c.name) + ",token=LAST_INSERT_ID(" + serverMicros + "<<2|1)>>2,seq=1" +
+	return "INSERT INTO " + string(t) + " SET name=" + text(c.name) + ",token=" + firstToken + codeAcquired + ",seq=1" +
 		",steals=0,stolen_from=x'',holder=" + c.holder.literal() + "," + c.terms
 }
 
