@@ -27,7 +27,7 @@ const (
 	analyze = "ANALYZE TABLE messages, deliveries, clicks, loads, links, spam_checks"
 
 	insertMessage = "INSERT INTO messages (token, scope, rcpt_to, mail_from, subject, message_id, timestamp, status, held, size, raw_table, raw_headers_id, raw_body_id, spam, domain_id)" +
-		" VALUES (LEFT(MD5(RAND()),16), 'outgoing', CONCAT(LEFT(MD5(RAND()),8),'@example.com'), 'news@example.org', 'Hello', CONCAT(MD5(RAND()),'@rp.example.org'), UNIX_TIMESTAMP(NOW(6)), 'Pending', 0, 1000, ?, 1, 2, 0, 1)"
+		" VALUES (LEFT(SHA2(RAND(),256),16), 'outgoing', CONCAT(LEFT(SHA2(RAND(),256),8),'@example.com'), 'news@example.org', 'Hello', CONCAT(LEFT(SHA2(RAND(),256),32),'@rp.example.org'), UNIX_TIMESTAMP(NOW(6)), 'Pending', 0, 1000, ?, 1, 2, 0, 1)"
 	trackOpen = "UPDATE messages SET loaded=UNIX_TIMESTAMP(NOW(6)) WHERE id=?"
 )
 
@@ -64,8 +64,10 @@ func numbers(count int) string {
 // fillMessages adds messages with the ids from after+1 on, evenly spread over a day. What is random in an operator's is so here:
 // the order of the indexes on it is what makes deleting expensive. Its arguments: the day's midnight, its raw table, bytes of each mail.
 func fillMessages(after, count int, lean bool) string {
-	random := func(salt int) string { return fmt.Sprintf("MD5(CONCAT(%d,'-',%d+n))", salt, after) }
-	token, recipient, id := "LEFT("+random(1)+",16)", "CONCAT(LEFT("+random(2)+",8),'@example.com')", "CONCAT("+random(3)+",'@rp.example.org')"
+	random := func(salt, length int) string {
+		return fmt.Sprintf("LEFT(SHA2(CONCAT(%d,'-',%d+n),256),%d)", salt, after, length)
+	}
+	token, recipient, id := random(1, 16), "CONCAT("+random(2, 8)+",'@example.com')", "CONCAT("+random(3, 32)+",'@rp.example.org')"
 	if lean {
 		token, recipient, id = "NULL", "'someone@example.com'", "NULL"
 	}
@@ -90,9 +92,9 @@ type child struct {
 
 func children() []child {
 	return []child{
-		{"deliveries", "status, code, output, details, log_id, time", "'Sent', 250, '250 2.0.0 Ok: queued as 4bK2zx1Pq7z9', 'Message for someone@example.com accepted by mx.example.com', LEFT(MD5(n),10), 0.42", 1},
+		{"deliveries", "status, code, output, details, log_id, time", "'Sent', 250, '250 2.0.0 Ok: queued as 4bK2zx1Pq7z9', 'Message for someone@example.com accepted by mx.example.com', LEFT(SHA2(n,256),10), 0.42", 1},
 		{"loads", "ip_address, user_agent", "'192.0.2.1', 'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36'", 5},
-		{"links", "token, hash, url", "LEFT(MD5(n),8), SHA1(n), CONCAT('https://example.com/offers/',n)", 10},
+		{"links", "token, hash, url", "LEFT(SHA2(n,256),8), LEFT(SHA2(n,256),40), CONCAT('https://example.com/offers/',n)", 10},
 		{"clicks", "ip_address, user_agent", "'192.0.2.1', 'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36'", 30},
 		{"spam_checks", "score, code, description", "0.1, 'HTML_MESSAGE', 'HTML included in message'", 10},
 	}
