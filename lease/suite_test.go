@@ -205,8 +205,9 @@ func (w *world) sole() error {
 }
 
 func (w *world) hungRenewals() error {
-	defer w.rivals(3, time.Second)()
+	stop := func() {}
 	err := notLost(w.worker("holder").run(w.t.Context(), func(ctx context.Context, s stay) error {
+		stop = w.rivals(3, time.Second)
 		w.server.setFault(hang("renew", "naive update"))
 		go func() { _ = s.cycle(ctx) }() // the twin's renewal, which never returns either
 		pause(ctx, 2*suiteTTL+time.Second)
@@ -214,6 +215,7 @@ func (w *world) hungRenewals() error {
 		return nil
 	}))
 	pause(w.t.Context(), suiteTTL)
+	stop()
 	if w.history.terms() < 2 {
 		return errors.New("nobody took over")
 	}
