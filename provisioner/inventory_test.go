@@ -160,6 +160,9 @@ func TestInventoryDrift(t *testing.T) {
 		s.addMessage(401, 1, false)
 		s.addMessage(2, 1, false)
 		s.addMessage(20, 1, false)
+		s.exec("CREATE VIEW " + s.Ident(s.day(30)) + " AS SELECT 1") // neither a table nor none
+		s.addMessage(30, 1, false)
+		s.book(s.day(30), 30)
 		s.addDay(11, 1)
 		s.exec("UPDATE " + s.Ident("raw_message_sizes") + " SET size=NULL WHERE size=1")
 		want := []retention.Drift{

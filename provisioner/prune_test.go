@@ -25,13 +25,14 @@ func TestPruneMessages(t *testing.T) {
 		day = 24 * time.Hour
 		old = "cut - 86400"
 	)
+	cutOf := func(s *store) time.Time { return s.today.Add(-day) }
 	hold := func(s *store, from, to int) retention.Hold { // days before the cut, 0: open
 		var h retention.Hold
 		if from != 0 {
-			h.From = s.today.Add(-time.Duration(from) * day)
+			h.From = cutOf(s).Add(-time.Duration(from) * day)
 		}
 		if to != 0 {
-			h.To = s.today.Add(-time.Duration(to) * day)
+			h.To = cutOf(s).Add(-time.Duration(to) * day)
 		}
 		return h
 	}
@@ -92,7 +93,7 @@ func TestPruneMessages(t *testing.T) {
 				var stay []int64
 				for n, m := range test.messages {
 					id := int64(7 * (n + 1)) // with gaps
-					at := strings.ReplaceAll(m.time, "cut", fmt.Sprint(s.today.Unix()))
+					at := strings.ReplaceAll(m.time, "cut", fmt.Sprint(cutOf(s).Unix()))
 					s.exec(fmt.Sprintf("INSERT INTO %s (id, scope, spam, timestamp, held) VALUES (%d, 'outgoing', 0, %s, %v)", s.Ident("messages"), id, at, m.held))
 					s.addChildren(id)
 					if m.pending {
@@ -102,7 +103,7 @@ func TestPruneMessages(t *testing.T) {
 						stay = append(stay, id)
 					}
 				}
-				cut := retention.Cut{Before: s.today}
+				cut := retention.Cut{Before: cutOf(s)}
 				if test.except != nil {
 					cut.Except = test.except(s)
 				}

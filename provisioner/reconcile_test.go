@@ -95,16 +95,18 @@ func TestReconcileClearsDanglingPointers(t *testing.T) {
 }
 
 func TestReconcileJudgesAgain(t *testing.T) {
-	// What is an orphan when it is read is a day's table when the guard of the first repair has run.
+	// What is an orphan when it is read is a day's table when the guard of the first repair has run, and a table without a row is gone.
 	var s *store
 	made := false
 	s = provisioned(t, provisioner.Config{Guard: func(context.Context, *sql.Tx) error {
 		if !made {
 			made = true
 			s.addTable(s.day(5))
+			s.exec("DROP TABLE " + s.Ident(s.day(6)))
 		}
 		return nil
 	}})
+	s.addTable(s.day(6))
 	s.book(s.day(9), 9)
 	s.book(s.day(5), 5)
 	repaired, err := s.Reconcile(t.Context())

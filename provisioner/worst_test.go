@@ -83,6 +83,48 @@ func TestATableThatComesBack(t *testing.T) {
 	})
 }
 
+// A message comes between ids whose references go, after these were read, and is queued.
+func TestDropTableAWriterBetweenTheIds(t *testing.T) {
+	q := &queue{}
+	s := provisioned(t, provisioner.Config{})
+	p, faults := s.faulty(provisioner.Config{Pending: q.Pending})
+	s.addDay(9, 1)
+	first := s.addMessages(9, 3)
+	s.execf("UPDATE %s SET id=id+1 WHERE id=%d", s.Ident("messages"), first+2)
+	faults.Arm(faultsql.Fault{Text: "UPDATE", Before: func() {
+		s.addMessages(9, 1)
+		s.execf("UPDATE %s SET id=%d WHERE id=%d", s.Ident("messages"), first+2, first+4)
+		q.add(first + 2)
+	}})
+	require.ErrorIs(t, p.DropTable(t.Context(), s.day(9), nil), retention.ErrInUse)
+	require.Equal(t, []int64{first + 2}, s.pointing())
+}
+
+// A message whose mail is put into another table after it was read keeps that.
+func TestDropTableOfAMessageThatMoved(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	p, faults := s.faulty(provisioner.Config{})
+	s.addDay(9, 1)
+	s.addMessage(9, 1, false)
+	faults.Arm(faultsql.Fault{Text: "UPDATE", Before: func() { s.exec("UPDATE "+s.Ident("messages")+" SET raw_table=?", s.day(8)) }})
+	require.NoError(t, p.DropTable(t.Context(), s.day(9), nil))
+	require.Equal(t, 1, s.pointingAt(8))
+}
+
+// A child is committed before its message, whose id is below that of messages which stay.
+func TestPruneAWriterOfAChildFirst(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	p, faults := s.faulty(provisioner.Config{})
+	s.exec("INSERT INTO "+s.Ident("messages")+" (id, timestamp) VALUES (1, 1), (100, ?)", s.today.Unix())
+	s.addChildren(50)
+	s.addChildren(100)
+	faults.Arm(faultsql.Fault{Text: "FOR UPDATE", Before: func() {
+		s.exec("INSERT INTO "+s.Ident("messages")+" (id, timestamp) VALUES (50, ?)", s.today.Unix())
+	}})
+	require.NoError(t, p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil))
+	s.requireMessages([]int64{50, 100})
+}
+
 // An index on more than the raw table has the messages in another order than that of their ids.
 func TestDropTableByAnIndexOnMore(t *testing.T) {
 	schema := provisioner.PostalSchema()
