@@ -8,8 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mailretention/mailretention/internal/mysqlerr"
 	"github.com/mailretention/mailretention/retention"
 )
 
@@ -142,13 +144,25 @@ func TestPauseIsAShareOfTheBatch(t *testing.T) {
 }
 
 func TestRetriesAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &batches{}
-		for range maxRetries {
-			require.Equal(t, errDecideAgain, b.retry(t.Context(), errDecideAgain))
-		}
-		require.Equal(t, errUnsettled, b.retry(t.Context(), errDecideAgain))
-		lost := errors.Join(retention.ErrStop, errDecideAgain)
-		require.Equal(t, lost, b.retry(t.Context(), lost), "what the guard says is final")
-	})
+	deadlock, lost := &mysql.MySQLError{Number: mysqlerr.Deadlock}, errors.Join(retention.ErrStop, errDecideAgain)
+	for name, test := range map[string]struct {
+		err, last error
+		retries   int
+	}{
+		"rows that change each time": {errDecideAgain, errUnsettled, maxRetries},
+		"deadlocks":                  {deadlock, deadlock, maxRetries},
+		"a connection that breaks":   {mysql.ErrInvalidConn, mysql.ErrInvalidConn, maxLost},
+		"what the guard says":        {lost, lost, 0},
+		"what no rule knows":         {errors.ErrUnsupported, errors.ErrUnsupported, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &batches{}
+				for range test.retries {
+					require.Equal(t, errDecideAgain, b.retry(t.Context(), test.err))
+				}
+				require.Equal(t, test.last, b.retry(t.Context(), test.err))
+			})
+		})
+	}
 }

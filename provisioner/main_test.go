@@ -4,11 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mailretention/mailretention/internal/faultsql"
 	"github.com/mailretention/mailretention/internal/mariadb"
 	"github.com/mailretention/mailretention/internal/mysqltest"
 	"github.com/mailretention/mailretention/provisioner"
@@ -163,4 +167,104 @@ func (s *store) insert(ctx context.Context, t time.Time, bytes int64) error {
 func (s *store) execf(format string, args ...any) {
 	s.t.Helper()
 	s.exec(fmt.Sprintf(format, args...))
+}
+
+// queue is a Config.Pending that tests change while it is asked.
+type queue struct {
+	ids  atomic.Pointer[[]int64]
+	fail atomic.Pointer[error]
+}
+
+func (q *queue) add(ids ...int64) {
+	var all []int64
+	if known := q.ids.Load(); known != nil {
+		all = slices.Clone(*known)
+	}
+	all = append(all, ids...)
+	q.ids.Store(&all)
+}
+
+func (q *queue) Pending(context.Context) ([]int64, error) {
+	if err := q.fail.Load(); err != nil {
+		return nil, *err
+	}
+	if ids := q.ids.Load(); ids != nil {
+		return *ids, nil
+	}
+	return nil, nil
+}
+
+// pointing returns the ids of the messages that point at a raw table.
+func (s *store) pointing() []int64 {
+	s.t.Helper()
+	return s.ids("SELECT id FROM " + s.Ident("messages") + " WHERE raw_table IS NOT NULL ORDER BY id")
+}
+
+// pointingAt returns how many messages point at a day's table.
+func (s *store) pointingAt(ago int) (n int) {
+	s.t.Helper()
+	s.scan("SELECT COUNT(*) FROM "+s.Ident("messages")+" WHERE raw_table=?", []any{s.day(ago)}, &n)
+	return n
+}
+
+func (s *store) ids(query string, args ...any) (ids []int64) {
+	s.t.Helper()
+	for _, text := range s.column(query, args...) {
+		var id int64
+		_, err := fmt.Sscan(text, &id)
+		require.NoError(s.t, err)
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// addMessages adds n messages of a day with following ids, and returns the first.
+func (s *store) addMessages(ago, n int) (first int64) {
+	s.t.Helper()
+	s.scan("SELECT COALESCE(MAX(id), 0) + 1 FROM "+s.Ident("messages"), nil, &first)
+	s.insertMany(n, "INSERT INTO "+s.Ident("messages")+" (id, scope, spam, timestamp, held, size, raw_table, raw_headers_id, raw_body_id) "+
+		fmt.Sprintf("SELECT %d+n, 'incoming', 0, %d+n/1000, 0, 10, '%s', 1, 2", first, s.today.AddDate(0, 0, -ago).Unix(), s.day(ago)))
+	return first
+}
+
+// insertMany completes an INSERT … SELECT of one row for each number n from 0 on.
+func (s *store) insertMany(count int, insert string) {
+	s.t.Helper()
+	digits := "(SELECT 0 AS d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6" +
+		" UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)"
+	s.exec(insert + " FROM (SELECT a.d+10*b.d+100*c.d+1000*d.d+10000*e.d AS n FROM " +
+		digits + " AS a, " + digits + " AS b, " + digits + " AS c, " + digits + " AS d, " + digits + " AS e) AS numbers WHERE n<" + fmt.Sprint(count))
+}
+
+// faulty returns a provisioner for the database of s whose statements can be made to fail.
+func (s *store) faulty(cfg provisioner.Config) (*provisioner.Provisioner, *faultsql.Connector) {
+	s.t.Helper()
+	dsn, err := mysql.ParseDSN(mysqltest.DSN(s.t, s.name))
+	require.NoError(s.t, err)
+	connector, err := mysql.NewConnector(dsn)
+	require.NoError(s.t, err)
+	faults := faultsql.New(connector)
+	db := sql.OpenDB(faults)
+	s.t.Cleanup(func() { db.Close() })
+	cfg.Database = s.name
+	p, err := provisioner.New(db, cfg)
+	require.NoError(s.t, err)
+	return p, faults
+}
+
+// addChildren adds one row for the message to each table of children.
+func (s *store) addChildren(id int64) {
+	s.t.Helper()
+	for _, child := range provisioner.PostalSchema().Children {
+		s.exec(fmt.Sprint("INSERT INTO ", s.Ident(child.Name), " (message_id) VALUES (", id, ")"))
+	}
+}
+
+// requireMessages says which messages there must be, and that each has its children, and nobody else.
+func (s *store) requireMessages(ids []int64) {
+	s.t.Helper()
+	require.Equal(s.t, ids, s.ids("SELECT id FROM "+s.Ident("messages")+" ORDER BY id"))
+	for _, child := range provisioner.PostalSchema().Children {
+		require.Equal(s.t, ids, s.ids("SELECT message_id FROM "+s.Ident(child.Name)+" ORDER BY message_id"), child.Name)
+	}
 }

@@ -122,3 +122,68 @@ func (r prune) mustBeNone(ctx context.Context, tx *sql.Tx, spans []span) error {
 	}
 	return err
 }
+
+// probeLimit is how many messages a probe reads. Where it finds fewer it has found them all.
+const probeLimit = 1000
+
+// rest deletes what the walk has left behind, old messages among younger ones, and is done with it unless that is too much for a probe.
+func (r prune) rest(ctx context.Context) (done bool, err error) {
+	found, err := r.probe(ctx, 0, probeLimit)
+	if err != nil || len(found) == 0 {
+		return true, err
+	}
+	if err := r.pending.refresh(ctx); err != nil {
+		return false, err
+	}
+	all := len(found)
+	found = slices.DeleteFunc(found, func(m row) bool { return r.pending.any(m.id, m.id) })
+	if len(found) == 0 || all == probeLimit {
+		return len(found) == 0, nil
+	}
+	_, err = r.walk(ctx, 0, step{find: r.probe, apply: r.delete, gap: 1})
+	return true, err
+}
+
+// probe reads messages that go, by the index that Schema.Messages.Probe leads to. The limit is its own.
+func (r prune) probe(ctx context.Context, after int64, _ int) ([]row, error) {
+	return r.p.readRows(ctx, r.p.names.selectOld(r.p.cfg.Schema.Messages.Probe, r.goes, after, probeLimit))
+}
+
+// orphans deletes children without a message, with ids up to passed: that of a writer which added one while its message went,
+// and whatever else was left, by an earlier call that was ended too. Above passed are the ids of writers that have not committed yet.
+func (r prune) orphans(ctx context.Context, passed int64) error {
+	children, err := r.withOrphans(ctx, passed)
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		_, err := r.walk(ctx, 0, step{
+			find: func(ctx context.Context, after int64, limit int) ([]row, error) {
+				return r.p.readRows(ctx, r.p.names.selectOrphans(child, after, passed, limit))
+			},
+			apply: func(ctx context.Context, tx *sql.Tx, s selection) (int64, error) {
+				if err := r.mustBeNone(ctx, tx, s.spans); err != nil {
+					return 0, err
+				}
+				_, err := tx.ExecContext(ctx, r.p.names.deleteChildren(child, s.spans))
+				return 0, err // progress counts messages
+			},
+			gap: 1,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withOrphans asks, once for all, which children there are without a message.
+func (r prune) withOrphans(ctx context.Context, passed int64) (children []childNames, err error) {
+	all := r.p.names.children
+	if len(all) == 0 || passed <= 0 {
+		return nil, nil
+	}
+	var i int
+	err = r.p.each(ctx, r.p.names.selectWhichHaveOrphans(passed), nil, []any{&i}, func() { children = append(children, all[i]) })
+	return children, err
+}

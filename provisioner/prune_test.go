@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -116,23 +115,6 @@ func TestPruneMessages(t *testing.T) {
 	}
 }
 
-// addChildren adds one row for the message to each table of children.
-func (s *store) addChildren(id int64) {
-	s.t.Helper()
-	for _, child := range provisioner.PostalSchema().Children {
-		s.exec(fmt.Sprint("INSERT INTO ", s.Ident(child.Name), " (message_id) VALUES (", id, ")"))
-	}
-}
-
-// requireMessages says which messages there must be, and that each has its children, and nobody else.
-func (s *store) requireMessages(ids []int64) {
-	s.t.Helper()
-	require.Equal(s.t, ids, s.ids("SELECT id FROM "+s.Ident("messages")+" ORDER BY id"))
-	for _, child := range provisioner.PostalSchema().Children {
-		require.Equal(s.t, ids, s.ids("SELECT message_id FROM "+s.Ident(child.Name)+" ORDER BY message_id"), child.Name)
-	}
-}
-
 // prune prunes all messages before today.
 func (s *store) prune() error {
 	return s.PruneMessages(s.t.Context(), retention.Cut{Before: s.today}, nil)
@@ -231,73 +213,6 @@ func TestPruneChildrenWithoutMessage(t *testing.T) {
 		"from the first young message on, a child's message may not be committed yet")
 }
 
-// A writer that has not committed its message and a child of it: neither goes, nor what a running writer adds.
-func TestPruneBesideAnUncommittedWriter(t *testing.T) {
-	s := provisioned(t, provisioner.Config{})
-	last := s.addMessages(5, 500) + 499
-	tx, err := s.db.BeginTx(t.Context(), nil)
-	require.NoError(t, err)
-	defer tx.Rollback()
-	result, err := tx.ExecContext(t.Context(), "INSERT INTO "+s.Ident("messages")+" (timestamp) VALUES (?)", s.today.Unix())
-	require.NoError(t, err)
-	id, err := result.LastInsertId()
-	require.NoError(t, err)
-	require.Greater(t, id, last)
-	_, err = tx.ExecContext(t.Context(), "INSERT INTO "+s.Ident("deliveries")+" (message_id) VALUES (?)", id)
-	require.NoError(t, err)
-
-	require.NoError(t, s.prune())
-	require.NoError(t, tx.Commit())
-	require.Equal(t, []int64{id}, s.ids("SELECT id FROM "+s.Ident("messages")))
-	require.Equal(t, []int64{id}, s.ids("SELECT message_id FROM "+s.Ident("deliveries")))
-}
-
-// A message comes between ids that go, with a child that is committed, after these ids were read: both stay.
-func TestPruneAWriterBetweenTheIds(t *testing.T) {
-	s := provisioned(t, provisioner.Config{})
-	p, faults := s.faulty(provisioner.Config{})
-	s.exec("INSERT INTO " + s.Ident("messages") + " (id, timestamp) VALUES (1, 1), (2, 1), (4, 1)")
-	faults.Arm(faultsql.Fault{Text: "DELETE", Before: func() {
-		s.exec("INSERT INTO "+s.Ident("messages")+" (id, timestamp) VALUES (3, ?)", s.today.Unix())
-		s.addChildren(3)
-	}})
-	require.NoError(t, p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil))
-	s.requireMessages([]int64{3})
-}
-
-// What is added to a message, or protects it, while its batch is under way.
-func TestPruneWhatChangesMeanwhile(t *testing.T) {
-	for name, test := range map[string]struct {
-		at       string // the statement before which it happens
-		change   string
-		messages []int64
-	}{
-		"a child of a message that went":   {at: "FROM %messages WHERE", change: "INSERT INTO %deliveries (message_id) VALUES (2)", messages: nil},
-		"held before its children went":    {at: "FROM %clicks WHERE", change: "UPDATE %messages SET held=1 WHERE id=2", messages: []int64{2}},
-		"held when its children had gone":  {at: "FROM %messages WHERE", change: "UPDATE %messages SET held=1 WHERE id=2", messages: []int64{2}},
-		"young when its children had gone": {at: "FROM %messages WHERE", change: "UPDATE %messages SET timestamp=UNIX_TIMESTAMP()+86400 WHERE id=2", messages: []int64{2}},
-		"gone by another's hand":           {at: "FROM %clicks WHERE", change: "DELETE FROM %messages WHERE id=2", messages: nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := provisioned(t, provisioner.Config{})
-			p, faults := s.faulty(provisioner.Config{})
-			s.exec("INSERT INTO " + s.Ident("messages") + " (id, timestamp) VALUES (1, 1), (2, 1), (3, 1)")
-			for id := range int64(3) {
-				s.addChildren(id + 1)
-			}
-			in := func(text string) string {
-				before, after, _ := strings.Cut(text, "%")
-				table, rest, _ := strings.Cut(after, " ")
-				return before + s.Ident(table) + " " + rest
-			}
-			faults.Arm(faultsql.Fault{Text: strings.TrimSpace(in(test.at)), Before: func() { s.exec(in(test.change)) }})
-			require.NoError(t, p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil))
-			require.Zero(t, faults.Armed())
-			s.requireMessages(test.messages)
-		})
-	}
-}
-
 func TestPruneFaults(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault faultsql.Fault
@@ -394,25 +309,6 @@ func TestGuardFencesPruning(t *testing.T) {
 	require.Len(t, s.ids("SELECT message_id FROM "+s.Ident("links")), 1)
 }
 
-// A message queued or put on hold in the middle of pruning stays, with its children.
-func TestPruneNoticesWhatIsNeededMeanwhile(t *testing.T) {
-	q := &queue{}
-	s := provisioned(t, provisioner.Config{Pending: q.Pending})
-	last := s.addMessages(5, 400) + 399
-	s.addChildren(last)
-	s.addChildren(last - 1)
-	batches := 0
-	require.NoError(t, s.PruneMessages(t.Context(), retention.Cut{Before: s.today}, func(int64) error {
-		if batches++; batches == 1 {
-			q.add(last)
-			s.exec(fmt.Sprint("UPDATE ", s.Ident("messages"), " SET held=1 WHERE id=", last-1))
-		}
-		return nil
-	}))
-	require.Greater(t, batches, 1)
-	s.requireMessages([]int64{last - 1, last})
-}
-
 // Several that prune at once, without any lease, are all right.
 func TestPruneAtOnce(t *testing.T) {
 	s := provisioned(t, provisioner.Config{})
@@ -431,66 +327,11 @@ func TestPruneAtOnce(t *testing.T) {
 	require.Empty(t, s.ids("SELECT message_id FROM "+s.Ident("links")))
 }
 
-// Another mail system's shape.
-func TestOtherSchemas(t *testing.T) {
-	bare := provisioner.Schema{
-		RawPrefix: "BLOB", RawLayout: "20060102", RawColumns: "n bigint PRIMARY KEY",
-		Messages: provisioner.MessagesTable{Name: "mail", ID: "n", Time: "came", TimeKind: provisioner.DateTime, RawTable: "blob_table"},
-		Base: []provisioner.BaseTable{
-			{Name: "mail", Columns: "n bigint PRIMARY KEY, came datetime(6), blob_table varchar(100), frozen int"},
-			{Name: "parts", Columns: "mail bigint, KEY (mail)"},
-		},
-	}
-	indexed := bare
-	indexed.Messages.RawIndex, indexed.Messages.Held, indexed.Messages.Probe = "by_table", "frozen", "came IS NOT NULL"
-	indexed.Base = slices.Clone(bare.Base)
-	indexed.Base[0].Columns += ", KEY by_table (blob_table), KEY (came)"
-	indexed.Children = []provisioner.ChildTable{{Name: "parts", MessageID: "mail"}}
-	for name, schema := range map[string]provisioner.Schema{"bare": bare, "indexed": indexed} {
-		t.Run(name, func(t *testing.T) {
-			s := provisioned(t, provisioner.Config{Schema: schema})
-			raw := "BLOB" + s.today.AddDate(0, 0, -9).Format("20060102")
-			s.exec("CREATE TABLE " + s.Ident(raw) + " (n bigint PRIMARY KEY)")
-			yesterday, today := s.today.AddDate(0, 0, -1).Format(time.DateOnly), s.today.Format(time.DateOnly)
-			for n, came := range []string{"'" + yesterday + " 23:59:59.999999'", "'" + today + "'", "NULL", "'1970-01-01'", "'" + yesterday + "'"} {
-				s.exec(fmt.Sprintf("INSERT INTO %s VALUES (%d, %s, '%s', 0)", s.Ident("mail"), int64(1)<<40+int64(n), came, raw))
-			}
-			s.exec(fmt.Sprint("UPDATE ", s.Ident("mail"), " SET frozen=1 WHERE n=", int64(1)<<40+4))
-			if schema.Messages.Held != "" {
-				require.ErrorIs(t, s.DropTable(t.Context(), raw, nil), retention.ErrInUse)
-				require.Equal(t, []int64{1<<40 + 4}, s.ids("SELECT n FROM "+s.Ident("mail")+" WHERE blob_table IS NOT NULL"))
-			} else {
-				require.NoError(t, s.DropTable(t.Context(), raw, nil))
-			}
-			cut := retention.Cut{Before: s.today, Except: []retention.Hold{{To: time.Unix(0, 0).UTC()}}}
-			require.NoError(t, s.PruneMessages(t.Context(), cut, nil))
-			stay := []int64{1<<40 + 1, 1<<40 + 2, 1<<40 + 3}
-			if schema.Messages.Held != "" {
-				stay = append(stay, 1<<40+4)
-			}
-			require.Equal(t, stay, s.ids("SELECT n FROM "+s.Ident("mail")+" ORDER BY n"))
-		})
-	}
-}
-
-func TestWithoutMessages(t *testing.T) {
-	s := provisioned(t, provisioner.Config{Schema: provisioner.Schema{RawPrefix: "d", RawLayout: "2006-01-02", RawColumns: "n int"}})
-	raw := "d" + s.today.AddDate(0, 0, -9).Format(time.DateOnly)
-	s.exec("CREATE TABLE " + s.Ident(raw) + " (n int)")
-	require.NoError(t, s.prune())
-	require.NoError(t, s.DropTable(t.Context(), raw, nil))
-	require.Empty(t, s.column("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA=?", s.name))
-}
-
-// A DATETIME has no day behind the last that a hold can have.
-func TestPruneKeepsAHoldToTheLastDay(t *testing.T) {
-	s := provisioned(t, provisioner.Config{Schema: provisioner.Schema{
-		RawPrefix: "raw-", RawLayout: "2006-01-02", RawColumns: "id int",
-		Messages: provisioner.MessagesTable{Name: "m", ID: "id", Time: "at", TimeKind: provisioner.DateTime, RawTable: "raw"},
-		Base:     []provisioner.BaseTable{{Name: "m", Columns: "id int PRIMARY KEY, at datetime(6), raw varchar(50)"}},
-	}})
-	s.exec("INSERT INTO m (id, at) VALUES (1, '2018-12-31 23:59:59.9'), (2, '2019-01-01'), (3, '2020-01-01 00:00:00.5')")
-	hold := retention.Hold{From: time.Date(2019, time.January, 1, 0, 0, 0, 0, time.UTC), To: time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)}
-	require.NoError(t, s.PruneMessages(t.Context(), retention.Cut{Before: s.today, Except: []retention.Hold{hold}}, nil))
-	require.Equal(t, []int64{2, 3}, s.ids("SELECT id FROM m ORDER BY id"))
+// Nothing of the server's day goes, whatever a cut says that was made by another clock.
+func TestPruneLeavesToday(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	s.addMessages(1, 10)
+	first := s.addMessages(0, 2)
+	require.NoError(t, s.PruneMessages(t.Context(), retention.Cut{Before: s.today.AddDate(1, 0, 0)}, nil))
+	require.Equal(t, []int64{first, first + 1}, s.ids(fmt.Sprint("SELECT id FROM ", s.Ident("messages"), " ORDER BY id")))
 }

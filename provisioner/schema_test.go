@@ -2,6 +2,8 @@ package provisioner_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -116,4 +118,68 @@ func TestSchemaOfRawTablesAlone(t *testing.T) {
 	require.Equal(t, []string{table}, tableNames(inv))
 	require.True(t, inv.Tables[0].SizeKnown)
 	s.reconcile(0)
+}
+
+// Another mail system's shape.
+func TestOtherSchemas(t *testing.T) {
+	bare := provisioner.Schema{
+		RawPrefix: "BLOB", RawLayout: "20060102", RawColumns: "n bigint PRIMARY KEY",
+		Messages: provisioner.MessagesTable{Name: "mail", ID: "n", Time: "came", TimeKind: provisioner.DateTime, RawTable: "blob_table"},
+		Base: []provisioner.BaseTable{
+			{Name: "mail", Columns: "n bigint PRIMARY KEY, came datetime(6), blob_table varchar(100), frozen int"},
+			{Name: "parts", Columns: "mail bigint, KEY (mail)"},
+		},
+	}
+	indexed := bare
+	indexed.Messages.RawIndex, indexed.Messages.Held, indexed.Messages.Probe = "by_table", "frozen", "came IS NOT NULL"
+	indexed.Base = slices.Clone(bare.Base)
+	indexed.Base[0].Columns += ", KEY by_table (blob_table), KEY (came)"
+	indexed.Children = []provisioner.ChildTable{{Name: "parts", MessageID: "mail"}}
+	for name, schema := range map[string]provisioner.Schema{"bare": bare, "indexed": indexed} {
+		t.Run(name, func(t *testing.T) {
+			s := provisioned(t, provisioner.Config{Schema: schema})
+			raw := "BLOB" + s.today.AddDate(0, 0, -9).Format("20060102")
+			s.exec("CREATE TABLE " + s.Ident(raw) + " (n bigint PRIMARY KEY)")
+			yesterday, today := s.today.AddDate(0, 0, -1).Format(time.DateOnly), s.today.Format(time.DateOnly)
+			for n, came := range []string{"'" + yesterday + " 23:59:59.999999'", "'" + today + "'", "NULL", "'1970-01-01'", "'" + yesterday + "'"} {
+				s.exec(fmt.Sprintf("INSERT INTO %s VALUES (%d, %s, '%s', 0)", s.Ident("mail"), int64(1)<<40+int64(n), came, raw))
+			}
+			s.exec(fmt.Sprint("UPDATE ", s.Ident("mail"), " SET frozen=1 WHERE n=", int64(1)<<40+4))
+			if schema.Messages.Held != "" {
+				require.ErrorIs(t, s.DropTable(t.Context(), raw, nil), retention.ErrInUse)
+				require.Equal(t, []int64{1<<40 + 4}, s.ids("SELECT n FROM "+s.Ident("mail")+" WHERE blob_table IS NOT NULL"))
+			} else {
+				require.NoError(t, s.DropTable(t.Context(), raw, nil))
+			}
+			cut := retention.Cut{Before: s.today, Except: []retention.Hold{{To: time.Unix(0, 0).UTC()}}}
+			require.NoError(t, s.PruneMessages(t.Context(), cut, nil))
+			stay := []int64{1<<40 + 1, 1<<40 + 2, 1<<40 + 3}
+			if schema.Messages.Held != "" {
+				stay = append(stay, 1<<40+4)
+			}
+			require.Equal(t, stay, s.ids("SELECT n FROM "+s.Ident("mail")+" ORDER BY n"))
+		})
+	}
+}
+
+// A DATETIME has no day behind the last that a hold can have.
+func TestPruneKeepsAHoldToTheLastDay(t *testing.T) {
+	s := provisioned(t, provisioner.Config{Schema: provisioner.Schema{
+		RawPrefix: "raw-", RawLayout: "2006-01-02", RawColumns: "id int",
+		Messages: provisioner.MessagesTable{Name: "m", ID: "id", Time: "at", TimeKind: provisioner.DateTime, RawTable: "raw"},
+		Base:     []provisioner.BaseTable{{Name: "m", Columns: "id int PRIMARY KEY, at datetime(6), raw varchar(50)"}},
+	}})
+	s.exec("INSERT INTO m (id, at) VALUES (1, '2018-12-31 23:59:59.9'), (2, '2019-01-01'), (3, '2020-01-01 00:00:00.5')")
+	hold := retention.Hold{From: time.Date(2019, time.January, 1, 0, 0, 0, 0, time.UTC), To: time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)}
+	require.NoError(t, s.PruneMessages(t.Context(), retention.Cut{Before: s.today, Except: []retention.Hold{hold}}, nil))
+	require.Equal(t, []int64{2, 3}, s.ids("SELECT id FROM m ORDER BY id"))
+}
+
+func TestWithoutMessages(t *testing.T) {
+	s := provisioned(t, provisioner.Config{Schema: provisioner.Schema{RawPrefix: "d", RawLayout: "2006-01-02", RawColumns: "n int"}})
+	raw := "d" + s.today.AddDate(0, 0, -9).Format(time.DateOnly)
+	s.exec("CREATE TABLE " + s.Ident(raw) + " (n int)")
+	require.NoError(t, s.prune())
+	require.NoError(t, s.DropTable(t.Context(), raw, nil))
+	require.Empty(t, s.column("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA=?", s.name))
 }
