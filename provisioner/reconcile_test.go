@@ -131,6 +131,24 @@ func TestReconcileStopsAtTheGuard(t *testing.T) {
 	require.Equal(t, []string{s.day(6)}, s.column("SELECT raw_table FROM "+s.Ident("messages")))
 }
 
+// Only the row tells of pointers that are older than what is looked through, so it goes last.
+func TestReconcileClearsPointersBeforeTheirRow(t *testing.T) {
+	lost := errors.New("lease lost")
+	calls := 0
+	s := provisioned(t, provisioner.Config{Guard: func(context.Context, *sql.Tx) error {
+		if calls++; calls > 1 {
+			return lost
+		}
+		return nil
+	}})
+	s.addMessage(500, 1, false)
+	s.book(s.day(500), 1)
+	_, err := s.Reconcile(t.Context())
+	require.ErrorIs(t, err, lost)
+	require.Zero(t, s.pointingAt(500))
+	require.Len(t, s.books(), 1)
+}
+
 func TestReconcileBySixteenAtOnce(t *testing.T) {
 	bothBooks(t, func(t *testing.T, s *store) {
 		for ago := 3; ago < 13; ago++ {
