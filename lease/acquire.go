@@ -56,21 +56,23 @@ func untilRetry(err error, pause time.Duration) time.Duration {
 }
 
 // round tries until there is a verdict.
-func (a *acquisition) round(ctx context.Context) (lease *Lease, err error) {
+func (a *acquisition) round(ctx context.Context) (*Lease, error) {
 	begin := time.Now()
-	err = a.persist(ctx, func(ctx context.Context) error {
+	var lease *Lease
+	err := a.persist(ctx, func(ctx context.Context) (err error) {
 		lease, err = a.step(ctx)
 		return err
 	})
-	if err == nil {
-		kind := EventAcquired
-		if lease.stolenFrom != "" {
-			kind = EventStolen
-		}
-		a.memory.forget(a.name)
-		a.emit(Event{Kind: kind, Name: a.name, Token: lease.term.token, Took: time.Since(begin)})
+	if err != nil {
+		return nil, err
 	}
-	return lease, err
+	kind := EventAcquired
+	if lease.stolenFrom != "" {
+		kind = EventStolen
+	}
+	a.memory.forget(a.name)
+	a.emit(Event{Kind: kind, Name: a.name, Token: lease.term.token, Took: time.Since(begin)})
+	return lease, nil
 }
 
 // errRaced means that the row changed between two statements: the next look tells how.
@@ -118,7 +120,7 @@ func (a *acquisition) claim(ctx context.Context, statement func(table, claim) st
 	case mysqlerr.Is(err, mysqlerr.Duplicate):
 		return nil, errRaced
 	case err != nil:
-		a.unsure = a.unsure || asked && mysqlerr.Number(err) == 0 || mysqlerr.Classify(err) == mysqlerr.Ambiguous
+		a.unsure = a.unsure || asked && (mysqlerr.Number(err) == 0 || mysqlerr.Classify(err) == mysqlerr.Ambiguous)
 		return nil, err
 	case n == 0:
 		return nil, errRaced

@@ -69,8 +69,8 @@ func (c *Config) check() error {
 		}
 	}
 	if need := c.Interval + c.Interval/jitterShare + attemptsInTrust*c.TTL/attemptOfTTL; need > c.TTL-c.Margin {
-		fault("Interval %s (and a tenth) with two attempts of %s takes %s, but a lease is trusted for TTL %s - Margin %s only: shorten Interval or Margin, or lengthen TTL",
-			c.Interval, c.TTL/attemptOfTTL, need, c.TTL, c.Margin)
+		fault("Interval %s (and a tenth) with two attempts of %s takes %s, but a lease is trusted for TTL %s - Margin %s only: "+
+			"shorten Interval or Margin, or lengthen TTL", c.Interval, c.TTL/attemptOfTTL, need, c.TTL, c.Margin)
 	}
 	if len(c.Owner) > maxBytes {
 		fault("Owner has %d bytes: use at most %d", len(c.Owner), maxBytes)

@@ -143,7 +143,7 @@ func (l *Leases) retry(ctx context.Context, within time.Duration, do func(contex
 			return err
 		}
 		if time.Until(end) < pause {
-			return fmt.Errorf("gave up after %s: %w", within, err)
+			return fmt.Errorf("lease: gave up after %s: %w", within, err)
 		}
 		if ended := sleep(ctx, jitter(pause)); ended != nil {
 			return fmt.Errorf("lease: %w; the last try: %w", ended, err)

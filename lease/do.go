@@ -40,8 +40,8 @@ func (l *Leases) Do(ctx context.Context, name string, fn func(context.Context) e
 		}
 		cancel()
 		if late := lease.overdue(); late > 0 {
-			err = errors.Join(joinNew(err, lease.lose(ctx, (*Lease).expiry)), fmt.Errorf(
-				"lease %q: the work returned %s after its lease could be stolen, as if it ignored its context: nothing is released, it expires by itself", name, late))
+			err = errors.Join(joinNew(err, lease.lose(ctx, (*Lease).expiry)), fmt.Errorf("lease %q: the work returned %s after "+
+				"its lease could be stolen, as if it ignored its context: nothing is released, it expires by itself", name, late))
 			return
 		}
 		var rest time.Duration

@@ -16,7 +16,7 @@ func nothing(context.Context) error { return nil }
 func TestWorkThatIgnoresItsContextIsNotReleasedAndTheErrorSaysSo(t *testing.T) {
 	virtual(t, func(t *testing.T, s *fakeServer) {
 		leases := s.leases(t, "holder", lease.Config{MaxHold: time.Minute})
-		err := leases.Do(t.Context(), suiteName, func(ctx context.Context) error {
+		err := leases.Do(t.Context(), suiteName, func(context.Context) error {
 			time.Sleep(10 * time.Minute)
 			return nil
 		})
@@ -282,5 +282,28 @@ func TestWorkEndsWithItsCallersContext(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotErrorIs(t, err, lease.ErrLost)
 		require.Empty(t, s.row(suiteName).holder, "released all the same")
+	})
+}
+
+func TestEventsTellWhatHappened(t *testing.T) {
+	virtual(t, func(t *testing.T, s *fakeServer) {
+		var seen events
+		leases := s.leases(t, "holder", lease.Config{Interval: 10 * time.Second, OnEvent: seen.add})
+		require.NoError(t, leases.Do(t.Context(), suiteName, func(ctx context.Context) error {
+			pause(ctx, 12*time.Second)
+			s.setFault(once(fault{cut: true}, "renew"))
+			pause(ctx, 10*time.Second)
+			return nil
+		}))
+		require.Equal(t, []lease.EventKind{
+			lease.EventAcquired, lease.EventRenewed, lease.EventRenewFailed, lease.EventRenewed, lease.EventReleased,
+		}, seen.kinds())
+		abandoned(t, s, lease.Config{})
+		s.setFault(hang("renew"))
+		err := leases.Do(t.Context(), suiteName, nothing)
+		require.ErrorIs(t, err, lease.ErrHeld)
+		_, err = leases.Wait(t.Context(), suiteName)
+		require.NoError(t, err)
+		require.Equal(t, lease.EventStolen, seen.kinds()[5])
 	})
 }

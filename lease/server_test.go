@@ -25,9 +25,12 @@ func newLeases(t testing.TB, db *sql.DB, cfg lease.Config) *lease.Leases {
 	return l
 }
 
-// provisioned returns leases of a database whose table is there.
+// provisioned returns leases of a database whose table is there. At the test's end no call may have kept a connection.
 func provisioned(t testing.TB, db *sql.DB, cfg lease.Config) *lease.Leases {
 	t.Helper()
+	t.Cleanup(func() {
+		require.Eventually(t, func() bool { return db.Stats().InUse == 0 }, 5*time.Second, time.Millisecond, "connections are still in use")
+	})
 	l := newLeases(t, db, cfg)
 	require.NoError(t, l.Provision(t.Context()))
 	return l

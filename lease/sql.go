@@ -18,7 +18,7 @@ const (
 	serverMicros = "CAST(" + microsOf + serverTime + ") AS UNSIGNED)"
 	microsOf     = "TIMESTAMPDIFF(MICROSECOND,19700101,"
 
-	maxToken = 1<<61 - 1 // with the two bits of a code below it, a token still fits a signed 64-bit integer: the driver's and other clients'
+	maxToken = 1<<61 - 1 // with the two bits of a code below it, a token still fits a signed 64-bit integer
 
 	sessionQuery = "SELECT DATABASE(),@@autocommit"
 
@@ -87,10 +87,11 @@ const (
 	whatever    staleness = "whatever the server's clock says"
 )
 
-// acquire takes a lease that is free, and to which no rest was ever given since. If it did, one row is affected and LAST_INSERT_ID
-// is token<<2|code. It leaves all else to seize, since a server spends more time on parsing such a statement than on executing it.
+// acquire takes a lease that is free and was given no rest. If it did, one row is affected and LAST_INSERT_ID is
+// token<<2|code. It leaves all else to seize: a server spends more time on parsing such statements than on executing them.
 func (t table) acquire(c claim) string {
-	return "UPDATE " + string(t) + " SET token=" + nextToken + codeAcquired + ",seq=seq+1,stolen_from=x'',holder=" + c.holder.literal() + "," + c.terms +
+	return "UPDATE " + string(t) + " SET token=" + nextToken + codeAcquired +
+		",seq=seq+1,stolen_from=x'',holder=" + c.holder.literal() + "," + c.terms +
 		" WHERE name=" + text(c.name) + " AND holder IS NULL AND not_before IS NULL"
 }
 
@@ -100,7 +101,8 @@ func (t table) seize(c claim) string {
 	return "UPDATE " + string(t) + " SET token=" + nextToken + codeEither +
 		",seq=seq+1,steals=steals+(holder IS NOT NULL),stolen_from=IF(holder IS NULL,x'',owner)" +
 		",holder=" + c.holder.literal() + ",not_before=NULL," + c.terms +
-		" WHERE name=" + text(c.name) + " AND (holder IS NULL AND (not_before IS NULL OR not_before<=" + serverTime + " OR acquired_at>" + serverTime + ")" + c.stale.condition() + ")"
+		" WHERE name=" + text(c.name) + " AND (holder IS NULL AND " +
+		"(not_before IS NULL OR not_before<=" + serverTime + " OR acquired_at>" + serverTime + ")" + c.stale.condition() + ")"
 }
 
 func (s stale) condition() string {
@@ -179,7 +181,8 @@ func (t table) describe() string {
 }
 
 func engine(database, name string) string {
-	return "SELECT engine FROM information_schema.tables WHERE table_schema=_utf8mb4 " + text(database) + " AND table_name=_utf8mb4 " + text(name)
+	return "SELECT engine FROM information_schema.tables" +
+		" WHERE table_schema=_utf8mb4 " + text(database) + " AND table_name=_utf8mb4 " + text(name)
 }
 
 func text(s string) string {
