@@ -112,7 +112,7 @@ func (a *acquisition) claim(ctx context.Context, statement func(table, claim) st
 	c := claim{name: a.name, holder: a.holder, terms: a.terms, stale: stale}
 	asked := false
 	sent := time.Now()
-	n, number, err := a.exec(ctx, func(t table) string {
+	n, number, err := a.exec(ctx, a.attempt, func(t table) string {
 		asked = true
 		return statement(t, c)
 	})
@@ -210,7 +210,7 @@ func (a *acquisition) giveUp(ctx context.Context) {
 		return
 	}
 	err := a.persist(context.WithoutCancel(ctx), func(ctx context.Context) error {
-		_, _, err := a.exec(ctx, func(t table) string { return t.abandon(a.name, a.holder) })
+		_, _, err := a.exec(ctx, a.attempt, func(t table) string { return t.abandon(a.name, a.holder) })
 		return err
 	})
 	if err != nil {

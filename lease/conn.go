@@ -110,7 +110,9 @@ func (l *Leases) starved(err error) error {
 }
 
 // exec runs a statement that build makes, and returns the rows that it affected and the number in its OK packet.
-func (l *Leases) exec(ctx context.Context, build func(table) string) (affected, number int64, err error) {
+func (l *Leases) exec(ctx context.Context, within time.Duration, build func(table) string) (affected, number int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	err = l.with(ctx, func(q querier, s *session) error {
 		result, err := q.ExecContext(ctx, build(s.table))
 		if err != nil {
@@ -134,11 +136,11 @@ func (l *Leases) persist(ctx context.Context, do func(context.Context) error) er
 	return l.retry(ctx, attempts*l.attempt, do)
 }
 
-// retry calls do until it succeeds, fails for good, ctx ends or the time is over. Each call gets the time of one attempt.
+// retry calls do until it succeeds, fails for good, ctx ends or the time is over. do bounds its statements itself.
 func (l *Leases) retry(ctx context.Context, within time.Duration, do func(context.Context) error) error {
 	end := time.Now().Add(within)
 	for pause := firstPause; ; pause = min(2*pause, l.poll) {
-		err := l.try(ctx, min(l.attempt, time.Until(end)), do)
+		err := do(ctx)
 		if !transient(err) {
 			return err
 		}
@@ -149,12 +151,6 @@ func (l *Leases) retry(ctx context.Context, within time.Duration, do func(contex
 			return fmt.Errorf("lease: %w; the last try: %w", ended, err)
 		}
 	}
-}
-
-func (l *Leases) try(ctx context.Context, within time.Duration, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	return do(ctx)
 }
 
 // sleep returns ctx's error if it ends first.

@@ -8,7 +8,7 @@ import (
 )
 
 // Acquire gets the lease at once, or returns a [*HeldError], whose Retry says when to come back. It tries again after errors that may
-// pass, for at most a third of the TTL. An Acquire that gives up without knowing what became of its statement frees
+// pass, for about a third of the TTL. An Acquire that gives up without knowing what became of its statement frees
 // what that may have acquired.
 func (l *Leases) Acquire(ctx context.Context, name string) (*Lease, error) {
 	return l.acquire(ctx, name, func(error) bool { return false })

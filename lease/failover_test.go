@@ -130,6 +130,8 @@ func TestContenderWhoseClockStandsStillNeverStealsALiveLease(t *testing.T) {
 			l, err := holder.Acquire(t.Context(), "x")
 			require.NoError(t, err)
 			work, cancel := l.Heartbeat(t.Context())
+			require.ErrorIs(t, contender.Do(live, "x", nothing), lease.ErrHeld)
+			require.NoError(t, live.Err(), "the next sign of life was enough, whatever the row's times look like")
 			_, err = contender.Wait(live, "x")
 			require.ErrorIs(t, err, lease.ErrHeld)
 			require.NoError(t, work.Err())

@@ -37,6 +37,7 @@ type fakeServer struct {
 type fault struct {
 	refuse error         // the answer, instead of executing it
 	delay  time.Duration // until it executes, even if the caller has gone
+	slow   time.Duration // from its execution to the answer
 	never  bool          // it doesn't execute
 	silent bool          // there is no answer: the caller waits until it gives up
 	cut    bool          // it executes, and the connection breaks before the answer
@@ -128,6 +129,7 @@ func (s *fakeServer) do(ctx context.Context, tx *fakeTx, query string) (answer, 
 		if !f.never {
 			o.answer, o.err = s.execute(ctx, tx, st)
 		}
+		time.Sleep(f.slow)
 		if !f.silent {
 			done <- o
 		}

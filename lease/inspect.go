@@ -63,7 +63,7 @@ func (l *Leases) ForceRelease(ctx context.Context, name string, token uint64) er
 	}
 	unsure := false
 	return l.persist(ctx, func(ctx context.Context) error {
-		n, _, err := l.exec(ctx, func(t table) string { return t.revoke(name, token) })
+		n, _, err := l.exec(ctx, l.attempt, func(t table) string { return t.revoke(name, token) })
 		if err == nil && n == 0 {
 			err = l.whose(ctx, name, token)
 		}

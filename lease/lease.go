@@ -141,8 +141,11 @@ func (l *Lease) renew(ctx context.Context) error {
 	if l.overstayed() {
 		return l.lose(ctx, (*Lease).expiry)
 	}
-	begin := time.Now()
-	n, _, err := l.leases.exec(ctx, func(table) string { return l.renewal })
+	begin, within := time.Now(), l.leases.attempt
+	if left := l.left(); left > 0 {
+		within = min(within, left)
+	}
+	n, _, err := l.leases.exec(ctx, within, func(table) string { return l.renewal })
 	event := Event{Kind: EventRenewed, Name: l.term.name, Token: l.term.token, Took: time.Since(begin), Err: err}
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled): // nobody waits for it any more

@@ -16,6 +16,8 @@ import (
 // without the right to create tables is enough where the table exists.
 func (l *Leases) Provision(ctx context.Context) error {
 	return l.persist(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, l.attempt)
+		defer cancel()
 		return l.with(ctx, func(q querier, s *session) error {
 			_, denied := q.ExecContext(ctx, s.table.create())
 			if denied != nil && mysqlerr.Classify(denied) != mysqlerr.Final {

@@ -6,7 +6,7 @@ import (
 )
 
 // Release frees the lease for the next one. Call it after the work has ended. Twice is fine, and it never frees somebody else's: if the
-// lease was taken by another, the error matches [ErrLost]. It goes on when ctx has ended, within a bound of its own, a third
+// lease was taken by another, the error matches [ErrLost]. It goes on when ctx has ended, within a bound of its own, about a third
 // of the TTL. A lease whose release fails expires by itself.
 func (l *Lease) Release(ctx context.Context) error {
 	return l.release(ctx, 0)
@@ -21,7 +21,7 @@ func (l *Lease) release(ctx context.Context, rest time.Duration) error {
 	}
 	begin, unsure := time.Now(), false
 	err := l.leases.persist(context.WithoutCancel(ctx), func(ctx context.Context) error {
-		n, _, err := l.leases.exec(ctx, func(t table) string { return t.release(l.term, rest) })
+		n, _, err := l.leases.exec(ctx, l.leases.attempt, func(t table) string { return t.release(l.term, rest) })
 		if err == nil && n == 0 && !unsure {
 			err = l.unlessFree(ctx)
 		}

@@ -50,6 +50,24 @@ func TestRenewalThatExecutesButIsNeverAnsweredDoesNotExtendTrust(t *testing.T) {
 	})
 }
 
+func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
+	virtual(t, func(t *testing.T, s *fakeServer) {
+		const slow, trusted = 8 * time.Second, 45 * time.Second
+		s.setFault(func(statement) fault { return fault{slow: slow} })
+		leases := s.leases(t, "holder", lease.Config{})
+		_, err := leases.Inspect(t.Context(), suiteName) // first use
+		require.NoError(t, err)
+		l, err := leases.Acquire(t.Context(), suiteName)
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now().Add(trusted-slow), l.TrustedUntil(), time.Millisecond)
+		time.Sleep(10 * time.Second)
+		require.NoError(t, l.Renew(t.Context()))
+		require.WithinDuration(t, time.Now().Add(trusted-slow), l.TrustedUntil(), time.Millisecond)
+		require.NoError(t, l.Check(trusted-slow))
+		require.ErrorIs(t, l.Check(trusted-slow+time.Second), lease.ErrLost)
+	})
+}
+
 func TestLostAnswerOfARenewalKeepsTheLeaseAndItsToken(t *testing.T) {
 	virtual(t, func(t *testing.T, s *fakeServer) {
 		l, err := s.leases(t, "holder", lease.Config{}).Acquire(t.Context(), suiteName)

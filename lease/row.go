@@ -102,6 +102,8 @@ func (l *Leases) read(ctx context.Context, name string) (row, error) {
 }
 
 func (l *Leases) query(ctx context.Context, build func(table) string) (all []row, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.attempt)
+	defer cancel()
 	err = l.with(ctx, func(q querier, s *session) error {
 		all = nil
 		rows, err := q.QueryContext(ctx, build(s.table))
