@@ -1,12 +1,6 @@
 // Package lease keeps work from running twice at once: named leases are rows of a MySQL or MariaDB table, held by one
 // worker at a time, renewed while it works, and stolen from it only once it can't be trusted to work any more.
-//
-//	leases, err := lease.New(db, lease.Config{})
-//	err = leases.Provision(ctx)
-//	err = leases.Do(ctx, "nightly-report", func(ctx context.Context) error {
-//		return report(ctx) // stops when ctx ends
-//	})
-//	if errors.Is(err, lease.ErrHeld) { … } // another worker does it
+// [Leases.Do] is the call that most need.
 //
 // A lease's holder, by the words of the field: it acquires the lease, renews it by a heartbeat within its TTL, and
 // releases it. A contender that finds the lease expired steals it. Each acquisition has a fencing token, which only grows.
