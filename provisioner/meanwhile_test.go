@@ -271,3 +271,18 @@ func TestPruneAWriterOfAChildFirst(t *testing.T) {
 	require.NoError(t, p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil))
 	s.requireMessages([]int64{50, 100})
 }
+
+// Another one, without a lease, deletes the very rows of each batch first: there is progress all the same.
+func TestPruneBesideOneThatIsFaster(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	p, faults := s.faulty(provisioner.Config{})
+	first := s.addMessages(5, 300)
+	for range 15 { // more than a batch is tried
+		faults.Arm(faultsql.Fault{Text: "FROM " + s.Ident("messages") + " WHERE", Before: func() {
+			s.execf("DELETE FROM %s WHERE id>%d ORDER BY id LIMIT 1", s.Ident("messages"), first)
+		}})
+	}
+	require.NoError(t, p.PruneMessages(t.Context(), retention.Cut{Before: s.today}, nil))
+	require.Zero(t, faults.Armed())
+	s.requireMessages(nil)
+}

@@ -97,7 +97,7 @@ func (b *batches) choose(rows []row, gap int64) (s selection) {
 			continue
 		case last < 0:
 			b.begin(r.id)
-		case s.goes == b.rows || last == maxSpans-1:
+		case s.goes == b.size() || last == maxSpans-1:
 			return s
 		}
 		// A range also locks the row behind it, in a child too: after a failure, when that may be the one that is locked, each id stands alone.
@@ -112,6 +112,10 @@ func (b *batches) choose(rows []row, gap int64) (s selection) {
 	}
 	return s
 }
+
+// size is how many rows a batch may have. After each failure fewer, down to one, since others may be at work on the same rows, and faster:
+// one row is either deleted or gone.
+func (b *batches) size() int { return max(1, b.rows>>(batchShrink*b.failures)) }
 
 // readRows reads ids and fates, and sorts what an index may have in another order.
 func (p *Provisioner) readRows(ctx context.Context, query string, args ...any) (found []row, err error) {
