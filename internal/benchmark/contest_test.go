@@ -2,6 +2,7 @@ package benchmark
 
 import (
 	"encoding/csv"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -33,6 +34,7 @@ type measured struct {
 // runs through it all, so that by default there is one round; -benchtime 3x makes three.
 func contest(b *testing.B, s *server, c content, ours, naive job) (lastOurs, lastNaive measured) {
 	var all, other []measured
+	defer func(before float64) { b.ReportMetric(before, "load") }(load())
 	for b.Loop() {
 		sides := []func(){
 			func() { all = append(all, measure(b, s, c, ours)) },
@@ -105,6 +107,13 @@ func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
+
+// load is what else goes on: the machine's load average of the last minute, 0 where it has no such file.
+func load() (average float64) {
+	text, _ := os.ReadFile("/proc/loadavg")
+	_, _ = fmt.Sscan(string(text), &average)
+	return average
 }
 
 // writeSamples writes a line for each statement of the client: beside what, when it began in seconds since the job did, and how long it took.

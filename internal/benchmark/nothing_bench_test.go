@@ -67,4 +67,5 @@ func compare(b *testing.B, ours, bare func(context.Context) error) {
 	}
 	b.ReportMetric(median(times), "ns/op")
 	b.ReportMetric(median(ratios), "x-bare")
+	b.ReportMetric(load(), "load")
 }

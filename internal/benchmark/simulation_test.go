@@ -115,7 +115,9 @@ func (s *modelStore) DropTable(context.Context, string, func(int64) error) error
 	return nil
 }
 
-func (s *modelStore) PruneMessages(context.Context, retention.Cut, func(int64) error) error { return nil }
+func (s *modelStore) PruneMessages(context.Context, retention.Cut, func(int64) error) error {
+	return nil
+}
 
 // modelLeases are leases that rest until the next night.
 type modelLeases struct {

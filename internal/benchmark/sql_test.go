@@ -19,7 +19,7 @@ const (
 
 	createQueue = "CREATE TABLE queued_messages (id int NOT NULL AUTO_INCREMENT PRIMARY KEY, server_id int, message_id int, KEY on_server_id (server_id))"
 
-	listTables = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA=? AND TABLE_NAME LIKE 'raw-%'"
+	listTables = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA=? AND TABLE_TYPE='BASE TABLE' AND TABLE_NAME LIKE 'raw-%'"
 	bareRead   = "DO 1"
 	bareWrite  = "UPDATE queued_messages SET server_id=server_id+1 WHERE id=1"
 

@@ -99,7 +99,7 @@ func (f *fleet) processes(b *testing.B) {
 		f.expire()
 		two = append(two, f.work(b, 2))
 	}
-	reportRates(b, len(f.boxes), two, one)
+	reportRates(b, len(f.boxes), two, one, "wall-x-one")
 }
 
 // work has so many processes do the fleet, each database once, and returns how long that takes.
