@@ -125,7 +125,8 @@ func guarded(ctx context.Context, db *sql.DB, token uint64, guard func(context.C
 		err = guard(ctx, tx)
 	}
 	if err != nil {
-		return errors.Join(err, tx.Rollback())
+		_ = tx.Rollback() // a guard that failed has done it
+		return err
 	}
 	return tx.Commit()
 }
