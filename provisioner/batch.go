@@ -17,7 +17,7 @@ const (
 	minBatch      = 100
 	maxBatch      = 20_000
 	batchGrowth   = 4           // most by which the next batch is larger
-	batchShrink   = 2           // bits by which a batch is smaller after each failure
+	batchShrink   = 2           // bits by which a batch is smaller after each failure but the first
 	batchLockWait = time.Second // a batch that meets a lock lets go of its own and comes back
 
 	maxRetries = 10 // of a batch that lost a deadlock or met a lock, one after another

@@ -113,9 +113,9 @@ func (b *batches) choose(rows []row, gap int64) (s selection) {
 	return s
 }
 
-// size is how many rows a batch may have. After each failure fewer, down to one, since others may be at work on the same rows, and faster:
-// one row is either deleted or gone.
-func (b *batches) size() int { return max(1, b.rows>>(batchShrink*b.failures)) }
+// size is how many rows a batch may have. From the second failure on fewer, down to one, since others may be at work on the same rows,
+// and faster: one row is either deleted or gone.
+func (b *batches) size() int { return max(1, b.rows>>(batchShrink*max(0, b.failures-1))) }
 
 // readRows reads ids and fates, and sorts what an index may have in another order.
 func (p *Provisioner) readRows(ctx context.Context, query string, args ...any) (found []row, err error) {
