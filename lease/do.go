@@ -20,13 +20,13 @@ func (l *Leases) Wait(ctx context.Context, name string) (*Lease, error) {
 	return l.acquire(ctx, name, func(err error) bool { return errors.Is(err, ErrHeld) || transient(err) })
 }
 
-// Do runs fn while it holds the lease, renewing it. It returns a [*HeldError] at once, without calling fn, if another holds the lease and
-// is alive, or if it rests; the lease of a holder that seems dead is waited for as long as it must be observed before
-// it may be stolen, at most twice max(Observe, its TTL).
+// Do runs fn while it holds the lease, renewing it. It returns a [*HeldError] at once, without calling fn, if another holds
+// the lease and is alive, or if it rests; the lease of a holder that seems dead is waited for as long as it must be
+// observed before it may be stolen, at most twice max(Observe, its TTL).
 //
-// fn's context ends with a [*LostError] as its cause as soon as the lease can't be trusted any more; fn must return then. Do waits for fn, and
-// then frees the lease, also if fn panics. If fn returns so late that the lease may be somebody else's, nothing is freed.
-// The error joins fn's, that of a lost lease, and that of the release.
+// fn's context ends with a [*LostError] as its cause as soon as the lease can't be trusted any more; fn must return then.
+// Do waits for fn, and then frees the lease, also if fn panics. If fn returns so late that the lease may be somebody else's,
+// nothing is freed. The error joins fn's, that of a lost lease, and that of the release.
 func (l *Leases) Do(ctx context.Context, name string, fn func(context.Context) error) (err error) {
 	lease, err := l.acquire(ctx, name, seemsDead())
 	if err != nil {

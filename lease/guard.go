@@ -29,7 +29,8 @@ func (l *Leases) guard(ctx context.Context, tx *sql.Tx) error {
 		in = in.outer
 	}
 	if in == nil {
-		return errors.New("lease: the context has no lease of these Leases: pass the one that Do gave to its function, or that Heartbeat returned")
+		return errors.New("lease: the context has no lease of these Leases: " +
+			"pass the one that Do gave to its function, or that Heartbeat returned")
 	}
 	return in.lease.guard(ctx, tx)
 }

@@ -64,7 +64,8 @@ func (l *Lease) Token() uint64 { return l.term.token }
 // StolenFrom is the owner that the lease was stolen from: it had died, or lost its connection, and left work undone. "" unless stolen.
 func (l *Lease) StolenFrom() string { return l.stolenFrom }
 
-// TrustedUntil is until when the lease can be trusted if it isn't renewed, in UTC by the local clock. It is the zero time once the lease is lost.
+// TrustedUntil is until when the lease can be trusted if it isn't renewed, in UTC by the local clock; the zero time once
+// it is lost.
 func (l *Lease) TrustedUntil() time.Time {
 	left := l.left()
 	if left <= 0 {
