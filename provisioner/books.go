@@ -3,7 +3,6 @@ package provisioner
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"math"
 )
 
@@ -46,11 +45,13 @@ func (p *Provisioner) closeBooks(ctx context.Context, table string) (done bool, 
 	})
 }
 
-// settleBooks leaves a raw table that is there exactly one row, with a size: the measured one if those that are booked don't agree.
+// settleBooks leaves a raw table that is there exactly one row, with a size: the measured one if those that are booked don't agree. done
+// is false if there is nothing to do, or, as while a table is made, no size to be had.
 func (p *Provisioner) settleBooks(ctx context.Context, table string, measured map[string]int64) (done bool, err error) {
 	return p.amend(ctx, table, func(tx *sql.Tx, booked []sql.NullInt64, gone bool) (bool, error) {
 		_, agree := agreed(booked)
-		if gone || agree && len(booked) == 1 {
+		bytes, known := measured[table]
+		if gone || agree && len(booked) == 1 || !agree && !known {
 			return false, nil
 		}
 		if len(booked) > 1 {
@@ -58,13 +59,8 @@ func (p *Provisioner) settleBooks(ctx context.Context, table string, measured ma
 				return false, err
 			}
 		}
-		if agree {
-			return true, nil
-		}
-		bytes, known := measured[table]
 		switch {
-		case !known:
-			return false, errors.New("its size can't be measured")
+		case agree:
 		case len(booked) == 0:
 			_, err = tx.ExecContext(ctx, p.names.insertBooked(), table, bytes)
 		default:
