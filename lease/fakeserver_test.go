@@ -224,6 +224,7 @@ func (tx *fakeTx) Commit() error {
 	tx.end(func(s *fakeServer) { s.written = append(s.written, tx.pending...) })
 	return nil
 }
+
 func (tx *fakeTx) Rollback() error {
 	tx.end(func(s *fakeServer) { maps.Copy(s.rows, tx.undo) })
 	return nil

@@ -165,9 +165,22 @@ func TestErrorsThatMayPassAreTriedAgainWhileTheLeaseIsTrusted(t *testing.T) {
 		err  error
 		lost bool
 	}{
-		{number(1213), false}, {number(1020), false}, {number(1205), false}, {number(3572), false}, {number(1290), false}, {number(1836), false},
-		{number(1047), false}, {number(1040), false}, {number(1053), false}, {number(1180), false}, {number(1317), false},
-		{driver.ErrBadConn, false}, {mysql.ErrInvalidConn, false}, {number(1142), true}, {number(1146), true}, {errors.New("unheard of"), true},
+		{number(1213), false},
+		{number(1020), false},
+		{number(1205), false},
+		{number(3572), false},
+		{number(1290), false},
+		{number(1836), false},
+		{number(1047), false},
+		{number(1040), false},
+		{number(1053), false},
+		{number(1180), false},
+		{number(1317), false},
+		{driver.ErrBadConn, false},
+		{mysql.ErrInvalidConn, false},
+		{number(1142), true},
+		{number(1146), true},
+		{errors.New("unheard of"), true},
 	} {
 		t.Run(c.err.Error(), func(t *testing.T) {
 			virtual(t, func(t *testing.T, s *fakeServer) {
