@@ -186,14 +186,14 @@ func TestGuardFencesDrops(t *testing.T) {
 	for name, allowed := range map[string]int{"the first batch": 0, "the second batch": 1, "the drop": 2, "the bookkeeping": 3} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
-			s := provisioned(t, provisioner.Config{Guard: func(_ context.Context, tx *sql.Tx) error {
+			s := provisioned(t, provisioner.Config{BatchTime: time.Hour, Guard: func(_ context.Context, tx *sql.Tx) error {
 				if calls++; calls > allowed {
 					return lost
 				}
 				return nil
 			}})
 			s.addDay(9, 1)
-			s.addMessages(9, 300) // two batches
+			s.addMessages(9, 300) // two batches, on a slow machine too
 			err := s.DropTable(t.Context(), s.day(9), nil)
 			require.ErrorIs(t, err, lost)
 			require.ErrorIs(t, err, retention.ErrStop)
