@@ -18,6 +18,8 @@ import (
 	"github.com/mailretention/mailretention/retention"
 )
 
+const longestTest = 2 * time.Minute
+
 // mailbox is a mail server's message database in Postal's shape, and what tests do to it.
 type mailbox struct {
 	t     *testing.T
@@ -38,7 +40,7 @@ func newMailbox(t *testing.T, params ...string) *mailbox {
 	return m
 }
 
-// openMailbox is the mailbox of a database that may be there already.
+// openMailbox is the mailbox of a database that may be there already. Just before midnight it waits, since the test would see two days.
 func openMailbox(t *testing.T, db *sql.DB, name string) *mailbox {
 	t.Helper()
 	m := &mailbox{t: t, db: db, name: name}
@@ -46,7 +48,12 @@ func openMailbox(t *testing.T, db *sql.DB, name string) *mailbox {
 	m.store = m.provisioner(db, provisioner.Config{})
 	var seconds int64
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT CAST(UNIX_TIMESTAMP() AS SIGNED)").Scan(&seconds))
-	m.today = time.Unix(seconds, 0).UTC().Truncate(24 * time.Hour)
+	now := time.Unix(seconds, 0).UTC()
+	if midnight := now.Truncate(24*time.Hour).AddDate(0, 0, 1); midnight.Sub(now) < longestTest {
+		time.Sleep(midnight.Sub(now))
+		now = midnight
+	}
+	m.today = now.Truncate(24 * time.Hour)
 	return m
 }
 
