@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	idleTime     = 3 * time.Second // of the client alone, to compare with
+	warmUp       = time.Second     // of the client
+	idleTime     = 4 * time.Second // of it alone after that, to compare with
 	memorySample = 5 * time.Millisecond
 )
 
 // measured is what became of one job beside the client.
 type measured struct {
-	samples    []sample
 	began      time.Time
 	wall       time.Duration
 	rows       int64
@@ -36,19 +36,19 @@ func contest(b *testing.B, s *server, c content, ours, naive job) (lastOurs, las
 	var all, other []measured
 	defer func(before float64) { b.ReportMetric(before, "load") }(load())
 	for b.Loop() {
-		sides := []func(){
-			func() { all = append(all, measure(b, s, c, ours)) },
-			func() { other = append(other, measure(b, s, c, naive)) },
-		}
-		if len(all)%2 == 1 { // whatever the first leaves behind, each is first in turn
-			slices.Reverse(sides)
-		}
-		for _, side := range sides {
-			side()
-		}
+		inTurn(len(all), func() { all = append(all, measure(b, s, c, ours)) }, func() { other = append(other, measure(b, s, c, naive)) })
 	}
 	report(b, all, other)
 	return all[len(all)-1], other[len(other)-1]
+}
+
+// inTurn calls both functions, in one order in even rounds and in the other in odd ones: whatever the first leaves behind, each is first.
+func inTurn(round int, one, other func()) {
+	if round%2 == 1 {
+		one, other = other, one
+	}
+	one()
+	other()
 }
 
 // measure runs one job on a new mailbox.
@@ -56,20 +56,18 @@ func measure(b *testing.B, s *server, c content, do job) (r measured) {
 	m := s.newMailbox(b, c)
 	defer m.drop()
 	debug.FreeOSMemory()
-	alone := m.startClient()
-	time.Sleep(idleTime)
-	r.idle = alone.stop()
-
-	beside := m.startClient()
+	client := m.startClient()
+	time.Sleep(warmUp + idleTime)
 	memory := watchMemory()
 	r.began = time.Now()
 	rows, err := do(b.Context(), m)
 	r.wall = time.Since(r.began)
 	r.memory = memory()
-	r.samples = beside.stop()
+	samples := client.stop()
 	require.NoError(b, err)
 	r.rows = rows
-	r.busy = during(r.samples, r.began, r.began.Add(r.wall))
+	r.idle = during(samples, r.began.Add(-idleTime), r.began)
+	r.busy = during(samples, r.began, r.began.Add(r.wall))
 	return r
 }
 

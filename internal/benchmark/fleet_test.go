@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"iter"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -131,29 +130,21 @@ func BenchmarkFleet(b *testing.B) {
 func (f *fleet) race(b *testing.B, parallel int) {
 	var ours, naive []time.Duration
 	for b.Loop() {
-		sides := []func(){
-			func() {
-				leases, _ := f.leases()
-				began := time.Now()
-				require.NoError(b, retention.RunAll(b.Context(), f.runners(leases), parallel, func(r retention.Report, err error) {
-					require.NoError(b, err)
-					require.Equal(b, retention.OutcomeDone, r.Outcome)
-				}))
-				ours = append(ours, time.Since(began))
-			},
-			func() {
-				began := time.Now()
-				require.NoError(b, f.naive(b.Context()))
-				naive = append(naive, time.Since(began))
-			},
-		}
-		if len(ours)%2 == 1 {
-			slices.Reverse(sides)
-		}
-		for _, side := range sides {
+		inTurn(len(ours), func() {
 			f.expire()
-			side()
-		}
+			leases, _ := f.leases()
+			began := time.Now()
+			require.NoError(b, retention.RunAll(b.Context(), f.runners(leases), parallel, func(r retention.Report, err error) {
+				require.NoError(b, err)
+				require.Equal(b, retention.OutcomeDone, r.Outcome)
+			}))
+			ours = append(ours, time.Since(began))
+		}, func() {
+			f.expire()
+			began := time.Now()
+			require.NoError(b, f.naive(b.Context()))
+			naive = append(naive, time.Since(began))
+		})
 	}
 	reportRates(b, len(f.boxes), ours, naive, "wall-x-naive")
 }

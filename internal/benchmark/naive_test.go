@@ -5,7 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // What Postal 3.3.6 does, statement for statement, each in a transaction of its own.
@@ -87,3 +90,29 @@ func naiveBoth(ctx context.Context, m *mailbox) (int64, error) {
 
 // lastMoment is the time before a midnight, in seconds.
 func lastMoment(midnight time.Time) float64 { return float64(midnight.UnixMicro()-1) / 1e6 }
+
+// What is measured against each other leaves the same behind.
+func TestOursAndNaiveDoTheSame(t *testing.T) {
+	for name, jobs := range map[string][2]job{
+		"raw tables": {our(rawTables), naiveRaw}, "messages": {our(messageRows), naiveMessages}, "both": {our(both), naiveBoth},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var left [2][]string
+			var rows [2]int64
+			for i, do := range jobs {
+				m := sharedServer(t).newMailbox(t, sixDays(900))
+				var err error
+				rows[i], err = do(t.Context(), m)
+				require.NoError(t, err)
+				left[i], err = column[string](t.Context(), m.db, selectLeft)
+				require.NoError(t, err)
+				tables, err := column[string](t.Context(), m.db, naiveList)
+				require.NoError(t, err)
+				left[i] = append(left[i], tables...)
+			}
+			require.Equal(t, left[1], left[0])
+			require.Equal(t, rows[1], rows[0])
+			require.Positive(t, rows[0])
+		})
+	}
+}

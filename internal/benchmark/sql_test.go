@@ -19,6 +19,9 @@ const (
 
 	createQueue = "CREATE TABLE queued_messages (id int NOT NULL AUTO_INCREMENT PRIMARY KEY, server_id int, message_id int, KEY on_server_id (server_id))"
 
+	selectLeft = "SELECT CONCAT_WS(' ', 'message', id, COALESCE(raw_table, 'no mail'), COALESCE(size, 'no size')) FROM messages" +
+		" UNION ALL SELECT CONCAT_WS(' ', 'delivery of', message_id) FROM deliveries UNION ALL SELECT CONCAT_WS(' ', 'load of', message_id) FROM loads" +
+		" UNION ALL SELECT CONCAT_WS(' ', table_name, size) FROM raw_message_sizes ORDER BY 1"
 	listTables = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA=? AND TABLE_TYPE='BASE TABLE' AND TABLE_NAME LIKE 'raw-%'"
 	bareRead   = "DO 1"
 	bareWrite  = "UPDATE queued_messages SET server_id=server_id+1 WHERE id=1"

@@ -94,10 +94,7 @@ func work(ctx context.Context, text string) (done []string, err error) {
 func (f *fleet) processes(b *testing.B) {
 	var two, one []time.Duration
 	for b.Loop() {
-		f.expire()
-		one = append(one, f.work(b, 1))
-		f.expire()
-		two = append(two, f.work(b, 2))
+		inTurn(len(one), func() { one = append(one, f.work(b, 1)) }, func() { two = append(two, f.work(b, 2)) })
 	}
 	reportRates(b, len(f.boxes), two, one, "wall-x-one")
 }
@@ -105,6 +102,7 @@ func (f *fleet) processes(b *testing.B) {
 // work has so many processes do the fleet, each database once, and returns how long that takes.
 func (f *fleet) work(b *testing.B, processes int) time.Duration {
 	b.Helper()
+	f.expire()
 	_, table := f.leases()
 	t := task{DSN: f.server.dsn(""), Leases: table, Keeps: fleetKeeps}
 	for _, m := range f.boxes {
