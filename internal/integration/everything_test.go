@@ -27,6 +27,7 @@ const (
 	legalDay  = 7
 	oldestDay = 12 // at the beginning
 
+	clientPause   = 2 * time.Millisecond
 	operatorPause = 20 * time.Millisecond
 	orphanDay     = 200 // an operator's rows of tables that never were are of days before
 )
@@ -71,40 +72,32 @@ func TestEverythingAtOnce(t *testing.T) {
 		}
 	}
 	actors := map[string]struct {
-		many int
-		do   func(w *worker) error
+		many  int
+		pause time.Duration // after each time, so that the cores are retention's for the most part
+		do    func(w *worker) error
 	}{
-		"creator": {2, func(w *worker) error {
+		"creator": {2, clientPause, func(w *worker) error {
 			_, err := w.store.EnsureDay(t.Context(), m.day(rand.N(3)-1))
 			return err
 		}},
-		"writer": {2, func(*worker) error {
+		"writer": {2, clientPause, func(*worker) error {
 			err := m.insert(t.Context())
 			stored.Add(1)
 			return err
 		}},
-		"slow writer": {1, func(*worker) error { return m.deliver(t.Context(), unprotected()) }},
-		"reader": {1, func(*worker) error {
+		"slow writer": {1, clientPause, func(*worker) error { return m.deliver(t.Context(), unprotected()) }},
+		"reader": {1, clientPause, func(*worker) error {
 			reads.Add(1)
 			return m.read(t.Context(), known[rand.N(len(known))])
 		}},
-		"strict retention": {2, retain(strict, true)},
-		"roomy retention":  {1, retain(roomy, false)},
-		"time":             {1, func(*worker) error { return m.makeDay(t.Context(), int(oldest.Add(1))) }},
-		"operator": {1, func(*worker) error {
-			time.Sleep(operatorPause)
-			return m.spoil(t.Context(), unprotected())
-		}},
+		"strict retention": {2, 0, retain(strict, true)},
+		"roomy retention":  {1, 0, retain(roomy, false)},
+		"time":             {1, clientPause, func(*worker) error { return m.makeDay(t.Context(), int(oldest.Add(1))) }},
+		"operator":         {1, operatorPause, func(*worker) error { return m.spoil(t.Context(), unprotected()) }},
 	}
-	type actor struct {
-		name string
-		do   func(w *worker) error
-	}
-	var all []actor
+	var all []string
 	for name, a := range actors {
-		for range a.many {
-			all = append(all, actor{name, a.do})
-		}
+		all = append(all, slices.Repeat([]string{name}, a.many)...)
 	}
 	workers := make([]*worker, len(all))
 	for i := range workers {
@@ -112,10 +105,10 @@ func TestEverythingAtOnce(t *testing.T) {
 		defer workers[i].die()
 	}
 	errs := together(len(all), func(i int) error {
-		for ctx.Err() == nil {
-			if err := all[i].do(workers[i]); err != nil {
+		for a := actors[all[i]]; ctx.Err() == nil; time.Sleep(a.pause) {
+			if err := a.do(workers[i]); err != nil {
 				stop()
-				return fmt.Errorf("%s: %w", all[i].name, err)
+				return fmt.Errorf("%s: %w", all[i], err)
 			}
 		}
 		return nil

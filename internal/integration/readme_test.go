@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -89,6 +90,17 @@ func TestReadmeShowsMocksThatAreExamples(t *testing.T) {
 		for line := range strings.Lines(block) {
 			code, _, _ := strings.Cut(strings.TrimSpace(line), " //")
 			require.Contains(t, examples, code)
+		}
+	}
+}
+
+// Whoever meets one of our errors finds it in the table.
+func TestErrorsAreAllInTheTable(t *testing.T) {
+	table := read(t, "README.md")
+	for _, name := range []string{"retention", "provisioner", "lease"} {
+		api := read(t, "testdata/api-"+name+".txt")
+		for _, match := range regexp.MustCompile(`\b(Err[A-Z]\w+)\s+=|type (\w+Error) struct`).FindAllStringSubmatch(api, -1) {
+			require.Contains(t, table, name+"."+match[1]+match[2]+"`")
 		}
 	}
 }
