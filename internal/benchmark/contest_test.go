@@ -80,11 +80,11 @@ func report(b *testing.B, ours, naive []measured) {
 		}
 		return t
 	}
-	var ratios, p99s []float64
+	var ratios, p99s, idle []float64
 	for i, r := range ours {
 		require.Equal(b, naive[i].rows, r.rows, "both do the same work")
 		ratios = append(ratios, r.wall.Seconds()/naive[i].wall.Seconds())
-		p99s = append(p99s, r.busy.p99().Seconds()/r.idle.p99().Seconds())
+		p99s, idle = append(p99s, milliseconds(r.busy.p99())), append(idle, milliseconds(r.idle.p99()))
 	}
 	o, n := total(ours), total(naive)
 	if failed := o.busy.errors(); len(failed) > 0 {
@@ -94,7 +94,8 @@ func report(b *testing.B, ours, naive []measured) {
 	b.ReportMetric(median(ratios), "wall-x-naive")
 	b.ReportMetric(milliseconds(o.busy.longest()), "stall-ms")
 	b.ReportMetric(milliseconds(n.busy.longest()), "naive-stall-ms")
-	b.ReportMetric(median(p99s), "p99-x-idle")
+	b.ReportMetric(median(p99s)/median(idle), "p99-x-idle")
+	b.ReportMetric(median(idle), "idle-p99-ms")
 	b.ReportMetric(float64(o.rows)/o.wall.Seconds(), "rows/s")
 	b.ReportMetric(float64(o.memory)/(1<<20), "peak-MB")
 	b.ReportMetric(float64(len(n.busy.errors())), "naive-errors")
