@@ -97,6 +97,7 @@ func TestCrashByAKillAtTenPoints(t *testing.T) {
 		t.Fatal(fencedRun(t.Context(), w))
 	}
 	t.Parallel()
+	onOneDay(t)
 	c := newCrash(t, leasedRun())
 	var killed []*mailbox
 	for range somePoints {

@@ -18,7 +18,27 @@ import (
 	"github.com/mailretention/mailretention/retention"
 )
 
+// longestTest is how long a test may take, and one that compares mailboxes may take to make them.
 const longestTest = 2 * time.Minute
+
+// today is midnight UTC by the server's clock. If the next midnight is nearer than margin it is waited for, since a test would see two days.
+func today(t *testing.T, db *sql.DB, margin time.Duration) time.Time {
+	t.Helper()
+	var seconds int64
+	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT CAST(UNIX_TIMESTAMP() AS SIGNED)").Scan(&seconds))
+	now := time.Unix(seconds, 0).UTC()
+	if midnight := now.Truncate(24*time.Hour).AddDate(0, 0, 1); midnight.Sub(now) < margin {
+		time.Sleep(midnight.Sub(now))
+		return midnight
+	}
+	return now.Truncate(24 * time.Hour)
+}
+
+// onOneDay makes sure that all mailboxes that a test compares are of the same day.
+func onOneDay(t *testing.T) {
+	t.Helper()
+	today(t, mysqltest.Open(t, ""), 2*longestTest)
+}
 
 // mailbox is a mail server's message database in Postal's shape, and what tests do to it.
 type mailbox struct {
@@ -40,20 +60,13 @@ func newMailbox(t *testing.T, params ...string) *mailbox {
 	return m
 }
 
-// openMailbox is the mailbox of a database that may be there already. Just before midnight it waits, since the test would see two days.
+// openMailbox is the mailbox of a database that may be there already.
 func openMailbox(t *testing.T, db *sql.DB, name string) *mailbox {
 	t.Helper()
 	m := &mailbox{t: t, db: db, name: name}
 	m.connector = func(params ...string) driver.Connector { return mysqltest.Connector(t, "", params...) }
 	m.store = m.provisioner(db, provisioner.Config{})
-	var seconds int64
-	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT CAST(UNIX_TIMESTAMP() AS SIGNED)").Scan(&seconds))
-	now := time.Unix(seconds, 0).UTC()
-	if midnight := now.Truncate(24*time.Hour).AddDate(0, 0, 1); midnight.Sub(now) < longestTest {
-		time.Sleep(midnight.Sub(now))
-		now = midnight
-	}
-	m.today = now.Truncate(24 * time.Hour)
+	m.today = today(t, db, longestTest)
 	return m
 }
 

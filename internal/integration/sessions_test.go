@@ -52,6 +52,7 @@ func TestRunDoesTheSameInEverySession(t *testing.T) {
 // So does it on servers with other options, each one of its own.
 func TestRunDoesTheSameOnEveryServer(t *testing.T) {
 	t.Parallel()
+	onOneDay(t)
 	want := newCrash(t, leasedRun())
 	for name, args := range map[string][]string{
 		"lower_case_table_names=1":   {"--lower-case-table-names=1"},
