@@ -25,6 +25,7 @@ const (
 type measured struct {
 	began      time.Time
 	wall       time.Duration
+	settled    time.Duration // until the server has also purged what was deleted; 0: not known
 	rows       int64
 	idle, busy waits
 	memory     uint64 // most bytes that the process held
@@ -64,6 +65,10 @@ func measure(b *testing.B, s *server, c content, do job) (r measured) {
 	r.wall = time.Since(r.began)
 	r.memory = memory()
 	samples := client.stop()
+	if s.own {
+		s.purge(b)
+		r.settled = time.Since(r.began)
+	}
 	require.NoError(b, err)
 	r.rows = rows
 	r.idle = during(samples, r.began.Add(-idleTime), r.began)
@@ -75,7 +80,7 @@ func report(b *testing.B, ours, naive []measured) {
 	b.Helper()
 	total := func(of []measured) (t measured) {
 		for _, r := range of {
-			t.wall, t.rows, t.memory = t.wall+r.wall, t.rows+r.rows, max(t.memory, r.memory)
+			t.wall, t.settled, t.rows, t.memory = t.wall+r.wall, t.settled+r.settled, t.rows+r.rows, max(t.memory, r.memory)
 			t.busy = append(t.busy, r.busy...)
 		}
 		return t
@@ -92,6 +97,9 @@ func report(b *testing.B, ours, naive []measured) {
 	}
 	b.ReportMetric(float64(o.wall.Nanoseconds())/float64(len(ours)), "ns/op")
 	b.ReportMetric(median(ratios), "wall-x-naive")
+	if n.settled > 0 {
+		b.ReportMetric(o.settled.Seconds()/n.settled.Seconds(), "settled-x-naive")
+	}
 	b.ReportMetric(milliseconds(o.busy.longest()), "stall-ms")
 	b.ReportMetric(milliseconds(n.busy.longest()), "naive-stall-ms")
 	b.ReportMetric(median(p99s)/median(idle), "p99-x-idle")

@@ -21,7 +21,6 @@ const (
 	idleConns      = 64 // that a pool keeps: no benchmark measures connecting
 	settleTimeout  = 10 * time.Minute
 	settlePoll     = 100 * time.Millisecond
-	settledHistory = 100 // transactions that the purge still has to clean up after
 	settledPages   = 100 // of the buffer pool that are not on disk yet
 )
 
@@ -94,17 +93,29 @@ func (s *server) prepare(t testing.TB, fn func()) {
 	require.NoError(t, s.admin.QueryRowContext(t.Context(), selectFlush).Scan(&flush))
 	execute(t, s.admin, hurry)
 	fn()
+	s.wait(t, func(history, pages int) bool { return history == 0 && pages < settledPages })
+	execute(t, s.admin, asBefore(flush))
+}
+
+// purge waits until the server has cleaned up after what was deleted.
+func (s *server) purge(t testing.TB) {
+	t.Helper()
+	s.wait(t, func(history, _ int) bool { return history == 0 })
+}
+
+// wait waits until enough is true of what is left: transactions to clean up after, a large one counting as much as a small, and pages to write.
+func (s *server) wait(t testing.TB, enough func(history, pages int) bool) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), settleTimeout)
 	defer cancel()
 	for {
 		var history, pages int
 		require.NoError(t, s.admin.QueryRowContext(ctx, selectBacklog).Scan(&history, &pages))
-		if history < settledHistory && pages < settledPages {
-			break
+		if enough(history, pages) {
+			return
 		}
 		time.Sleep(settlePoll)
 	}
-	execute(t, s.admin, asBefore(flush))
 }
 
 func (s *server) dropDatabase(t testing.TB, name string) {
