@@ -11,7 +11,7 @@ import (
 // The picture in pixels.
 const (
 	width  = 760
-	height = 430
+	height = 448
 	left   = 62 // of the panels
 	right  = 744
 	tall   = 130 // each panel
@@ -102,7 +102,12 @@ func (s scales) times(to io.Writer, foot float64) {
 		fmt.Fprintf(to, `  <path d="M%.1f %gv5" stroke="#57606a"/><text x="%.1f" y="%g" text-anchor="middle" font-size="12" fill="#57606a">%g s</text>`+"\n",
 			s.x(t), foot, s.x(t), foot+19, t)
 	}
-	fmt.Fprintf(to, `  <text x="%d" y="%g" text-anchor="end" font-size="12" fill="#57606a">time since the job began; waits on a logarithmic scale, the longest at each moment</text>`+"\n", right, foot+38)
+	for i, line := range []string{
+		"Time since the job began; the height is the longest wait at that moment, on a logarithmic scale.",
+		"The job deletes three of six days of mail; a client inserts a message every 2 ms and updates an old one every 20 ms.",
+	} {
+		fmt.Fprintf(to, `  <text x="16" y="%g" font-size="12" fill="#57606a">%s</text>`+"\n", foot+40+17*float64(i), line)
+	}
 }
 
 func longestWait(r recording) (longest float64) {
