@@ -30,7 +30,7 @@ func (p *Provisioner) ensure(ctx context.Context, t time.Time, table string) err
 	if err := p.define(ctx, createTable(p.Ident(table), p.cfg.Schema.RawColumns)); err != nil {
 		return err
 	}
-	if err := p.compare(ctx, shape{table, columnsOf(p.cfg.Schema.RawColumns)}); err != nil {
+	if err := p.compare(ctx, p.cfg.Schema.rawShape(table)); err != nil {
 		return err
 	}
 	return p.openBooks(ctx, table)

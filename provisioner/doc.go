@@ -28,8 +28,8 @@
 // # Deleting
 //
 // [Provisioner.DropTable] and [Provisioner.PruneMessages] work in short transactions, each with Config.Guard as its last statement.
-// Messages that are held, or that Config.Pending returns, keep their rows and their mail. [Provisioner.Reconcile] repairs what crashes,
-// late writers and hands have left.
+// Messages that are held, or that Config.Pending returns, keep their rows and their mail. A day's table without the columns of a raw table
+// is not dropped. [Provisioner.Reconcile] repairs what crashes, late writers and hands have left.
 //
 // # Sessions
 //

@@ -18,8 +18,9 @@ const (
 
 // DropTable takes away the references of messages to a day's raw table, then the table, then its row in the bookkeeping: see
 // [retention.Store]. A name that isn't a day's, and the table of today, of a day to come, or of yesterday in the first hour of
-// a day by the server's clock are [retention.ErrRefused]. If messages are pending, held or still coming, the table stays:
-// [retention.ErrInUse]. It also stays if it is read for longer than LockWait; the references are gone then, and the next call goes on.
+// a day by the server's clock are [retention.ErrRefused]. A table that lacks a column of Schema.RawColumns, or has one of another type
+// family, is not known to be a raw table and stays as it is: [ErrSchemaMismatch]. If messages are pending, held or still coming, the table
+// stays: [retention.ErrInUse]. It also stays if it is read for longer than LockWait; the references are gone then, and the next call goes on.
 // A context that ends while the server drops is heeded after that.
 func (p *Provisioner) DropTable(ctx context.Context, name string, progress func(rows int64) error) error {
 	if err := p.dropDay(ctx, name, progress); err != nil {
@@ -74,7 +75,11 @@ func (p *Provisioner) mayDrop(ctx context.Context, name string) (there bool, err
 	}
 	switch kind.String {
 	case baseTable:
-		return true, nil
+		err := p.fits(ctx, name)
+		if !mysqlerr.Is(err, mysqlerr.NoSuchTable) {
+			return err == nil, err
+		}
+		fallthrough // another has dropped it since
 	case "":
 		gone, err := p.absent(ctx, name)
 		if err == nil && !gone {
@@ -83,6 +88,15 @@ func (p *Provisioner) mayDrop(ctx context.Context, name string) (there bool, err
 		return false, err
 	}
 	return false, fmt.Errorf("it is not a table but a %s", kind.String)
+}
+
+// fits fails unless the table has a raw table's columns: another's isn't ours to drop.
+func (p *Provisioner) fits(ctx context.Context, name string) error {
+	err := p.compare(ctx, p.cfg.Schema.rawShape(name))
+	if errors.Is(err, ErrSchemaMismatch) {
+		return fmt.Errorf("%w: alter it to fit Schema.RawColumns, or drop it by hand if it is not needed", err)
+	}
+	return err
 }
 
 // fence asks the guard, in a transaction of its own.

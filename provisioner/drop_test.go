@@ -75,6 +75,35 @@ func TestDropTableLeavesSequences(t *testing.T) {
 	require.Equal(t, []string{s.day(20)}, s.tables())
 }
 
+// A table whose columns aren't a raw table's is not known to be ours.
+func TestDropTableLeavesOtherColumns(t *testing.T) {
+	for name, test := range map[string]struct{ columns, difference string }{
+		"another program's":         {"id int, note text", `column "data" is missing, column "next" is missing`},
+		"one of another family":     {"id int, data longtext, next int", `column "data" is longtext, not bytes`},
+		"of the families, and more": {"id bigint unsigned, data mediumblob, NEXT bigint, note text, KEY (next)", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := provisioned(t, provisioner.Config{})
+			s.execf("CREATE TABLE %s (%s)", s.Ident(s.day(9)), test.columns)
+			s.book(s.day(9), 1)
+			id := s.addMessage(9, 1, false)
+			err := s.DropTable(t.Context(), s.day(9), nil)
+			if test.difference == "" {
+				require.NoError(t, err)
+				require.Empty(t, s.tables())
+				return
+			}
+			require.ErrorIs(t, err, provisioner.ErrSchemaMismatch)
+			require.ErrorContains(t, err, s.day(9))
+			require.ErrorContains(t, err, test.difference)
+			require.ErrorContains(t, err, "drop it by hand")
+			require.Equal(t, []string{s.day(9)}, s.tables())
+			require.Equal(t, []int64{id}, s.pointing())
+			require.Equal(t, []string{s.day(9) + " 1"}, s.books())
+		})
+	}
+}
+
 func TestDropTableIsExact(t *testing.T) {
 	s := provisioned(t, provisioner.Config{})
 	s.withoutKey()

@@ -24,7 +24,7 @@ const (
 type Schema struct {
 	RawPrefix  string        // what the name of each raw table begins with: "raw-"
 	RawLayout  string        // a Go time layout with a day's precision for the rest of the name: "2006-01-02"
-	RawColumns string        // the column definitions of a raw table, the text inside the parentheses of CREATE TABLE
+	RawColumns string        // the column definitions of a raw table, the text inside the parentheses of CREATE TABLE; a table that lacks one is not dropped
 	Sizes      SizesTable    // the bookkeeping
 	Messages   MessagesTable // the message table
 	Children   []ChildTable  // tables whose rows belong to a message and go with it

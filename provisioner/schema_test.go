@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mailretention/mailretention/internal/mysqltest"
 	"github.com/mailretention/mailretention/provisioner"
 	"github.com/mailretention/mailretention/retention"
 )
@@ -158,6 +159,39 @@ func TestOtherSchemas(t *testing.T) {
 				stay = append(stay, 1<<40+4)
 			}
 			require.Equal(t, stay, s.ids("SELECT n FROM "+s.Ident("mail")+" ORDER BY n"))
+		})
+	}
+}
+
+// What the server takes for the columns of a raw table is seen as these columns, so that its tables can be made and dropped.
+func TestRawColumnsInAnySyntax(t *testing.T) {
+	for name, test := range map[string]struct {
+		columns, mode string
+		mariaDBOnly   bool
+	}{
+		"comments":                {columns: "id int, -- the key, it's (here\n#, so, what\n data longblob /* ), , ' */,/**/next int/*,*/"},
+		"quotes in quotes":        {columns: `id int COMMENT 'it\'s, here', data longblob COMMENT "a "" b\", c", next int COMMENT 'it''s, too'`},
+		"quoted names":            {columns: "`the ``id``, (1` int, `KEY` longblob, `-- x, y` int"},
+		"names in ANSI quotes":    {columns: `"the ""id"", (1" int, "KEY" longblob, "data" varchar(5) DEFAULT 'x,y'`, mode: "ANSI_QUOTES"},
+		"synonyms":                {columns: "a character varying(5), b national char(5), c dec(5,2), d double precision, e long varchar, f int8, g bool, h nvarchar(5), i serial"},
+		"text that is bytes":      {columns: "a char byte, b varchar(5) CHARACTER SET binary, c longtext charset BINARY, d varchar(5) binary"},
+		"types of no family":      {columns: "a timestamp NULL, b date, c time, d year, e json, f enum('a,b','c)'), g geometry"},
+		"computed":                {columns: "a int, b int AS (a+1) VIRTUAL, c varchar(5) GENERATED ALWAYS AS (concat(a,',',b)) STORED"},
+		"keys and constraints":    {columns: "a int, b int, UNIQUE(a), KEY `k` (b), INDEX(a,b), CONSTRAINT CHECK (a>0), CHECK(b<9), primary key\n(a)"},
+		"a period":                {columns: "a date, b date, PERIOD FOR app (a, b)", mariaDBOnly: true},
+		"for one kind of servers": {columns: "a int /*!50000 NOT NULL */ /*M! COMMENT 'a, b' */, b int"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.mariaDBOnly && !mysqltest.IsMariaDB(t) {
+				t.Skip("only MariaDB has them")
+			}
+			schema := provisioner.Schema{RawPrefix: "raw-", RawLayout: "2006-01-02", RawColumns: test.columns}
+			s := provisioned(t, provisioner.Config{Schema: schema}, "sql_mode='"+test.mode+"'")
+			_, err := s.EnsureDay(t.Context(), s.today)
+			require.NoError(t, err)
+			s.execf("CREATE TABLE %s (%s)", s.Ident(s.day(9)), test.columns)
+			require.NoError(t, s.DropTable(t.Context(), s.day(9), nil))
+			require.Equal(t, []string{s.day(0)}, s.tables())
 		})
 	}
 }

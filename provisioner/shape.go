@@ -3,6 +3,7 @@ package provisioner
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -45,6 +46,9 @@ func (s Schema) shapes() []shape {
 	}
 	return list
 }
+
+// rawShape is that of a day's raw table.
+func (s Schema) rawShape(table string) shape { return shape{table, columnsOf(s.RawColumns)} }
 
 func (m MessagesTable) shape() shape {
 	columns := []column{need(m.ID, number), need(m.Time, number), need(m.RawTable, text, binary)}
@@ -105,7 +109,7 @@ func familyOf(kind string) family {
 	return ""
 }
 
-// columnsOf reads the columns from definitions, which are the text inside the parentheses of CREATE TABLE, without comments.
+// columnsOf reads the columns from definitions, which are the text inside the parentheses of CREATE TABLE.
 func columnsOf(definitions string) []column {
 	var columns []column
 	for _, definition := range split(definitions) {
@@ -114,6 +118,8 @@ func columnsOf(definitions string) []column {
 		case name == "":
 		case known == "":
 			columns = append(columns, need(name))
+		case known == text && asBytes(kind):
+			columns = append(columns, need(name, text, binary))
 		default:
 			columns = append(columns, need(name, known))
 		}
@@ -121,18 +127,29 @@ func columnsOf(definitions string) []column {
 	return columns
 }
 
-// cutName cuts a column's definition after its name; that of a key or a constraint has none.
+// asBytes reports whether a type of text may be one of bytes in truth: CHAR BYTE and CHARACTER SET binary are.
+func asBytes(kind string) bool {
+	kind = strings.ToLower(kind)
+	return strings.Contains(kind, "byte") || strings.Contains(kind, "binary")
+}
+
+// cutName cuts a column's definition after its name; that of a key, a constraint or a period has none.
 func cutName(definition string) (name, rest string) {
-	if quoted, ok := strings.CutPrefix(definition, "`"); ok {
-		end := strings.Index(strings.ReplaceAll(quoted, "``", "??"), "`")
+	if strings.HasPrefix(definition, "`") || strings.HasPrefix(definition, `"`) {
+		quote, quoted := definition[:1], definition[1:]
+		end := strings.Index(strings.ReplaceAll(quoted, quote+quote, "??"), quote)
 		if end < 0 {
 			return "", ""
 		}
-		return strings.ReplaceAll(quoted[:end], "``", "`"), quoted[end+1:]
+		return strings.ReplaceAll(quoted[:end], quote+quote, quote), quoted[end+1:]
 	}
 	name, rest = cutWord(definition)
 	switch strings.ToUpper(name) {
 	case "PRIMARY", "KEY", "INDEX", "UNIQUE", "CONSTRAINT", "FOREIGN", "FULLTEXT", "SPATIAL", "CHECK":
+		return "", ""
+	}
+	switch second, _ := cutWord(rest); strings.ToUpper(second) {
+	case "FOR", "INDEX", "KEY": // PERIOD FOR, VECTOR INDEX: no type begins with these
 		return "", ""
 	}
 	return name, rest
@@ -148,26 +165,29 @@ func cutWord(s string) (word, rest string) {
 	return s[:end], s[end:]
 }
 
-// split cuts definitions at the commas that stand neither in parentheses nor in quotes.
+// What split tells apart. A comment that some servers read is one too: what it holds isn't on all of them.
+const (
+	comment = `/\*.*?\*/|#[^\n]*|--(?:[^\S\n][^\n]*)?`
+	literal = `'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|` + "`[^`]*`?" // a doubled quote ends one and begins the next
+)
+
+// split cuts definitions at the commas that stand neither in parentheses nor in quotes, and leaves their comments out.
 func split(definitions string) []string {
-	var parts []string
-	depth, start, quote := 0, 0, rune(0)
-	for i, r := range definitions {
+	tokens := regexp.MustCompile("(?s)(" + comment + ")|" + literal + "|.")
+	parts, depth := []string{""}, 0
+	for _, token := range tokens.FindAllStringSubmatch(definitions, -1) {
 		switch {
-		case quote != 0:
-			if r == quote {
-				quote = 0
-			}
-		case r == '`' || r == '\'' || r == '"':
-			quote = r
-		case r == '(':
+		case token[1] != "":
+			token[0] = " "
+		case token[0] == "(":
 			depth++
-		case r == ')':
+		case token[0] == ")":
 			depth--
-		case r == ',' && depth == 0:
-			parts = append(parts, definitions[start:i])
-			start = i + 1
+		case token[0] == "," && depth == 0:
+			parts = append(parts, "")
+			continue
 		}
+		parts[len(parts)-1] += token[0]
 	}
-	return append(parts, definitions[start:])
+	return parts
 }

@@ -71,7 +71,7 @@ func (r result) advise() string {
 	case errors.Is(r.err, provisioner.ErrNotProvisioned):
 		return "is message_db.database_name_prefix right, and the message databases' server?"
 	case errors.Is(r.err, provisioner.ErrSchemaMismatch):
-		return "this is no message database of Postal's, or one of a version that this tool doesn't know"
+		return "the error says which columns differ: alter the table to fit, or drop it by hand if it is not needed"
 	case mysqlerr.Is(r.err, mysqlerr.DatabaseDenied, mysqlerr.TableDenied, mysqlerr.ColumnDenied, mysqlerr.AccessDenied):
 		return "check says which rights are missing, with the GRANT statements"
 	case errors.Is(r.err, retention.ErrRefused):

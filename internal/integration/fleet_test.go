@@ -89,9 +89,19 @@ func TestOneCorruptDatabaseOfFiftyIsReportedAndTheOthersAreDone(t *testing.T) {
 		heal     func()
 	}{
 		{
-			"columns differ", 1,
+			"the messages' columns differ", 1,
 			func() { m.exec("ALTER TABLE messages RENAME COLUMN held TO kept") },
 			func() { m.exec("ALTER TABLE messages RENAME COLUMN kept TO held") },
+		},
+		{
+			"a raw table's columns differ", 1,
+			func() { m.exec("ALTER TABLE " + m.store.Ident(m.table(6)) + " RENAME COLUMN data TO notes") },
+			func() {
+				require.Contains(t, m.tables(), m.table(6))
+				require.Len(t, m.ids(6), 1)
+				require.EqualValues(t, 1, m.count("SELECT COUNT(*) FROM raw_message_sizes WHERE table_name=?", m.table(6)))
+				m.exec("ALTER TABLE " + m.store.Ident(m.table(6)) + " RENAME COLUMN notes TO data")
+			},
 		},
 		{
 			"rights are revoked", 4,
