@@ -151,7 +151,7 @@ func (p *Provisioner) outcome(ctx context.Context, name string, connection uint6
 	undisturbed, cancel := p.undisturbed(ctx)
 	defer cancel()
 	if err != nil && mysqlerr.Number(err) == 0 && connection != 0 {
-		if _, err := p.db.ExecContext(undisturbed, killQuery(connection)); err != nil {
+		if err := p.kill(undisturbed, connection, dropTable(p.Ident(name))); err != nil {
 			p.cfg.Logger.WarnContext(ctx, "provisioner: a DROP TABLE whose connection was lost could not be ended", "table", name, "error", err)
 		}
 	}
@@ -165,6 +165,19 @@ func (p *Provisioner) outcome(ctx context.Context, name string, connection uint6
 		err = errors.New("the server says that it was dropped, but it is there")
 	}
 	return errors.Join(context.Cause(ctx), err, unknown)
+}
+
+// kill ends the statement on a connection that was lost. After a failover its number may be another's, whose statement is left alone.
+func (p *Provisioner) kill(ctx context.Context, connection uint64, statement string) error {
+	return p.conn(ctx, func(c *sql.Conn) error {
+		runs := false
+		err := each(ctx, c, selectRunning, []any{connection, statement}, []any{&connection}, func() { runs = true })
+		if err != nil || !runs {
+			return err
+		}
+		_, err = c.ExecContext(ctx, killQuery(connection))
+		return err
+	})
 }
 
 // undisturbed returns a context that doesn't end with ctx, but soon.

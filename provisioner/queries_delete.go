@@ -24,6 +24,9 @@ func (n names) selectLastLook() string {
 	return "SELECT CONNECTION_ID(), EXISTS (SELECT 1 FROM " + n.messages + " " + n.forceIndex + " WHERE " + exactly(n.rawTable) + ")"
 }
 
+// selectRunning reads the number of a connection if it runs this statement.
+const selectRunning = "SELECT ID FROM information_schema.PROCESSLIST WHERE ID=? AND INFO=?"
+
 func killQuery(connection uint64) string { return "KILL QUERY " + sqlname.Uint(connection) }
 
 // where is the condition that a column is in one of spans. Of each the last id stands alone: a range also locks the row behind it,
