@@ -85,11 +85,12 @@ func report(b *testing.B, ours, naive []measured) {
 		}
 		return t
 	}
-	var ratios, p99s, idle []float64
+	var ratios, p99s, naiveP99s, idle []float64
 	for i, r := range ours {
 		require.Equal(b, naive[i].rows, r.rows, "both do the same work")
 		ratios = append(ratios, r.wall.Seconds()/naive[i].wall.Seconds())
-		p99s, idle = append(p99s, milliseconds(r.busy.p99())), append(idle, milliseconds(r.idle.p99()))
+		p99s, naiveP99s = append(p99s, milliseconds(r.busy.p99())), append(naiveP99s, milliseconds(naive[i].busy.p99()))
+		idle = append(idle, milliseconds(r.idle.p99()), milliseconds(naive[i].idle.p99()))
 	}
 	o, n := total(ours), total(naive)
 	if failed := o.busy.errors(); len(failed) > 0 {
@@ -103,6 +104,7 @@ func report(b *testing.B, ours, naive []measured) {
 	b.ReportMetric(milliseconds(o.busy.longest()), "stall-ms")
 	b.ReportMetric(milliseconds(n.busy.longest()), "naive-stall-ms")
 	b.ReportMetric(median(p99s)/median(idle), "p99-x-idle")
+	b.ReportMetric(median(naiveP99s)/median(idle), "naive-p99-x-idle")
 	b.ReportMetric(median(idle), "idle-p99-ms")
 	b.ReportMetric(float64(o.rows)/o.wall.Seconds(), "rows/s")
 	b.ReportMetric(float64(o.memory)/(1<<20), "peak-MB")

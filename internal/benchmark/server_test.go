@@ -49,7 +49,7 @@ func eachSetting(b *testing.B, fn func(b *testing.B, s *server)) {
 
 // arguments of the private server. What is durable must be on disk, and the server's own place is in memory where there is room.
 func arguments(b *testing.B, setting string) []string {
-	common := []string{"--innodb-buffer-pool-size=256M", "--innodb-log-file-size=64M"}
+	common := []string{"--innodb-buffer-pool-size=256M"}
 	switch setting {
 	case "durable":
 		return append(common, "--innodb-flush-log-at-trx-commit=1", "--innodb-flush-method=O_DIRECT", "--innodb-doublewrite=1", "--datadir="+b.TempDir())
@@ -89,12 +89,12 @@ func (s *server) prepare(t testing.TB, fn func()) {
 		fn()
 		return
 	}
-	var flush int
-	require.NoError(t, s.admin.QueryRowContext(t.Context(), selectFlush).Scan(&flush))
+	var asBefore string
+	require.NoError(t, s.admin.QueryRowContext(t.Context(), selectAsBefore).Scan(&asBefore))
 	execute(t, s.admin, hurry)
 	fn()
 	s.wait(t, func(history, pages int) bool { return history == 0 && pages < settledPages })
-	execute(t, s.admin, asBefore(flush))
+	execute(t, s.admin, asBefore)
 }
 
 // purge waits until the server has cleaned up after what was deleted.

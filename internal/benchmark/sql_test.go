@@ -12,8 +12,10 @@ import (
 const (
 	selectBacklog = "SELECT (SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME='trx_rseg_history_len')," +
 		" (SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME='buffer_pool_pages_dirty')"
-	selectFlush = "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"
-	hurry       = "SET GLOBAL innodb_io_capacity_max=20000, GLOBAL innodb_io_capacity=20000, GLOBAL innodb_max_dirty_pages_pct=0, GLOBAL innodb_flush_log_at_trx_commit=0"
+	selectAsBefore = "SELECT CONCAT('SET GLOBAL innodb_flush_log_at_trx_commit=', @@GLOBAL.innodb_flush_log_at_trx_commit," +
+		" ', GLOBAL innodb_max_dirty_pages_pct=', @@GLOBAL.innodb_max_dirty_pages_pct, ', GLOBAL innodb_io_capacity=', @@GLOBAL.innodb_io_capacity," +
+		" ', GLOBAL innodb_io_capacity_max=', @@GLOBAL.innodb_io_capacity_max)" // the statement that ends hurry
+	hurry = "SET GLOBAL innodb_io_capacity_max=20000, GLOBAL innodb_io_capacity=20000, GLOBAL innodb_max_dirty_pages_pct=0, GLOBAL innodb_flush_log_at_trx_commit=0"
 
 	selectToday = "SELECT CAST(UNIX_TIMESTAMP() DIV 86400 * 86400 AS SIGNED)"
 
@@ -33,11 +35,6 @@ const (
 		" VALUES (LEFT(SHA2(RAND(),256),16), 'outgoing', CONCAT(LEFT(SHA2(RAND(),256),8),'@example.com'), 'news@example.org', 'Hello', CONCAT(LEFT(SHA2(RAND(),256),32),'@rp.example.org'), UNIX_TIMESTAMP(NOW(6)), 'Pending', 0, 1000, ?, 1, 2, 0, 1)"
 	trackOpen = "UPDATE messages SET loaded=UNIX_TIMESTAMP(NOW(6)) WHERE id=?"
 )
-
-// asBefore ends hurry.
-func asBefore(flush int) string {
-	return fmt.Sprintf("SET GLOBAL innodb_flush_log_at_trx_commit=%d, GLOBAL innodb_max_dirty_pages_pct=DEFAULT, GLOBAL innodb_io_capacity=DEFAULT, GLOBAL innodb_io_capacity_max=DEFAULT", flush)
-}
 
 func createDatabase(name string) string {
 	return "CREATE DATABASE `" + name + "` CHARACTER SET utf8mb4"
