@@ -8,6 +8,10 @@ import (
 	"github.com/mailretention/mailretention/retention"
 )
 
+// referencesAtOnce is how many references one reading finds. The index may be on a prefix of the name, as Postal's is, and then can't begin
+// at an id: each reading passes over all that come before.
+const referencesAtOnce = 100_000
+
 // clear takes away the references to a table of messages that meet the condition and aren't pending, and returns whether any is left.
 // It goes through them again until there is nothing to do: a writer may have added one behind. What confirm fails for is rolled back.
 func (b *batches) clear(ctx context.Context, table, condition string, confirm func(context.Context, *sql.Tx) error) (left bool, err error) {
@@ -19,6 +23,9 @@ func (b *batches) clear(ctx context.Context, table, condition string, confirm fu
 		left = false
 		last, err := b.walk(ctx, 0, step{
 			find: func(ctx context.Context, after int64, limit int) ([]row, error) {
+				if b.failures == 0 {
+					limit = referencesAtOnce
+				}
 				rows, err := b.p.readRows(ctx, n.selectReferences(condition, after, limit), table, table)
 				left = left || len(rows) > 0
 				return rows, err

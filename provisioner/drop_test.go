@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -291,4 +292,25 @@ func TestDropTableByAnIndexOnMore(t *testing.T) {
 	require.NoError(t, s.DropTable(t.Context(), s.day(9), func(int64) error { batches++; return nil }))
 	require.Empty(t, s.pointing())
 	require.Less(t, batches, 20)
+}
+
+// Each reading passes over the references that come before: one that is repeated every few batches would take a square of the table's size.
+func TestReferencesAreReadAFewTimes(t *testing.T) {
+	s := provisioned(t, provisioner.Config{})
+	table := s.addDay(10, 1)
+	s.addMessages(10, 5000)
+	p, connector := s.faulty(provisioner.Config{BatchTime: time.Nanosecond})
+	require.NoError(t, p.DropTable(t.Context(), table, nil))
+	require.Zero(t, s.pointingAt(10))
+	updates, readings := 0, 0
+	for _, statement := range connector.Log() {
+		switch {
+		case strings.HasPrefix(statement, "UPDATE"):
+			updates++
+		case strings.HasPrefix(statement, "SELECT `id`, CASE"):
+			readings++
+		}
+	}
+	require.GreaterOrEqual(t, updates, 20)
+	require.LessOrEqual(t, readings, 5)
 }
