@@ -34,17 +34,16 @@ var (
 
 // batches runs the transactions of one call: it sizes them by time, retries them, and waits between them.
 type batches struct {
-	p         *Provisioner
-	progress  func(rows int64) error
-	pending   pending
-	isolation sql.IsolationLevel
-	rows      int   // how many the next batch should have
-	first     int64 // id of the batch at hand
-	failures  int   // of the batch at hand
+	p        *Provisioner
+	progress func(rows int64) error
+	pending  pending
+	rows     int   // how many the next batch should have
+	first    int64 // id of the batch at hand
+	failures int   // of the batch at hand
 }
 
 func (p *Provisioner) newBatches(progress func(rows int64) error) *batches {
-	return &batches{p: p, progress: progress, pending: pending{ask: p.cfg.Pending}, isolation: sql.LevelReadCommitted, rows: minBatch}
+	return &batches{p: p, progress: progress, pending: pending{ask: p.cfg.Pending}, rows: minBatch}
 }
 
 // ready waits until a batch may begin, and then makes sure that it is known which messages are pending.
@@ -68,7 +67,7 @@ func (b *batches) begin(id int64) {
 func (b *batches) run(ctx context.Context, size int, fn func(*sql.Tx) (rows int64, err error)) error {
 	start := time.Now()
 	var rows int64
-	err := b.p.transact(ctx, b.isolation, func(tx *sql.Tx) (err error) {
+	err := b.p.transact(ctx, func(tx *sql.Tx) (err error) {
 		rows, err = fn(tx)
 		return err
 	})
@@ -93,13 +92,10 @@ func (b *batches) retry(ctx context.Context, err error) error {
 	}
 	limit := 0
 	switch {
-	case errors.Is(err, errDecideAgain), passing(err):
+	case passing(err):
 		limit = maxRetries
 	case mysqlerr.Classify(err) == mysqlerr.Ambiguous:
 		limit = maxLost
-	case mysqlerr.Is(err, mysqlerr.BinlogStatementOnly) && b.isolation == sql.LevelReadCommitted:
-		b.isolation = sql.LevelRepeatableRead
-		return errDecideAgain
 	}
 	if b.failures++; b.failures <= limit {
 		return cmp.Or(backOff(ctx, b.failures), errDecideAgain)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"math"
+
+	"github.com/mailretention/mailretention/internal/mysqlerr"
 )
 
 // openBooks makes the bookkeeping's row of a raw table where there is none. A row from before the table was made says 0 afterwards.
@@ -12,14 +14,13 @@ func (p *Provisioner) openBooks(ctx context.Context, table string) error {
 		return nil
 	}
 	return retried(ctx, func() error {
-		return p.unfenced(ctx, sql.LevelRepeatableRead, func(tx *sql.Tx) error {
+		return p.unfenced(ctx, func(tx *sql.Tx) error {
 			booked, err := p.lockBooked(ctx, tx, table)
 			if err != nil {
 				return err
 			}
 			if len(booked) == 0 {
-				_, err := tx.ExecContext(ctx, p.names.insertBooked(), table, 0)
-				return err
+				return p.insertBooked(ctx, tx, table, 0)
 			}
 			if bytes, ok := agreed(booked); ok && bytes == 0 {
 				return nil
@@ -28,7 +29,7 @@ func (p *Provisioner) openBooks(ctx context.Context, table string) error {
 			if gone, err := p.gone(ctx, tx, table); err != nil || !gone {
 				return err
 			}
-			_, err = tx.ExecContext(ctx, p.names.setBooked(), 0, table, table)
+			_, err = p.change(ctx, tx, p.names.setBooked(), 0, table, table)
 			return err
 		})
 	})
@@ -40,7 +41,7 @@ func (p *Provisioner) closeBooks(ctx context.Context, table string) (done bool, 
 		if len(booked) == 0 || !gone {
 			return false, nil
 		}
-		_, err := tx.ExecContext(ctx, p.names.deleteBooked(), table, table)
+		_, err := p.change(ctx, tx, p.names.deleteBooked(), table, table)
 		return true, err
 	})
 }
@@ -55,16 +56,16 @@ func (p *Provisioner) settleBooks(ctx context.Context, table string, measured ma
 			return false, nil
 		}
 		if len(booked) > 1 {
-			if _, err := tx.ExecContext(ctx, p.names.deleteDoubles(), table, table, len(booked)-1); err != nil {
+			if _, err := p.change(ctx, tx, p.names.deleteDoubles(), table, table, len(booked)-1); err != nil {
 				return false, err
 			}
 		}
 		switch {
 		case agree:
 		case len(booked) == 0:
-			_, err = tx.ExecContext(ctx, p.names.insertBooked(), table, bytes)
+			err = p.insertBooked(ctx, tx, table, bytes)
 		default:
-			_, err = tx.ExecContext(ctx, p.names.setBooked(), bytes, table, table)
+			_, err = p.change(ctx, tx, p.names.setBooked(), bytes, table, table)
 		}
 		return true, err
 	})
@@ -73,7 +74,7 @@ func (p *Provisioner) settleBooks(ctx context.Context, table string, measured ma
 // amend calls fn in a fenced transaction in which the rows of a raw table are locked, with what they say, and whether the table is gone.
 func (p *Provisioner) amend(ctx context.Context, table string, fn func(tx *sql.Tx, booked []sql.NullInt64, gone bool) (done bool, err error)) (done bool, err error) {
 	err = retried(ctx, func() error {
-		return p.transact(ctx, sql.LevelRepeatableRead, func(tx *sql.Tx) error {
+		return p.transact(ctx, func(tx *sql.Tx) error {
 			booked, err := p.lockBooked(ctx, tx, table)
 			if err != nil {
 				return err
@@ -89,13 +90,40 @@ func (p *Provisioner) amend(ctx context.Context, table string, fn func(tx *sql.T
 	return done && err == nil, err
 }
 
-// lockBooked reads what is booked for a raw table. Until the transaction ends, which is REPEATABLE READ, nobody else changes it or inserts
-// where there is nothing: two that insert at once meet as a deadlock, and the one that comes again finds the other's row.
-func (p *Provisioner) lockBooked(ctx context.Context, tx *sql.Tx, table string) ([]sql.NullInt64, error) {
-	var rows []sql.NullInt64
+// lockBooked reads what is booked for a raw table. Nobody else changes these rows until the transaction ends.
+func (p *Provisioner) lockBooked(ctx context.Context, tx *sql.Tx, table string) (rows []sql.NullInt64, err error) {
+	if _, err := p.change(ctx, tx, p.names.lockBooked(), table, table); err != nil {
+		return nil, err
+	}
 	var bytes sql.NullInt64
-	err := each(ctx, tx, p.names.lockBooked(), []any{table, table}, []any{&bytes}, func() { rows = append(rows, bytes) })
+	err = each(ctx, tx, p.names.selectBooked(), []any{table, table}, []any{&bytes}, func() { rows = append(rows, bytes) })
 	return rows, err
+}
+
+// insertBooked makes the row of a raw table that has none. Nothing keeps another from that meanwhile, since what would, the lock of a gap
+// between names, is also in the way of others' rows. So it looks whether it was alone: who was not comes again, and finds a row.
+func (p *Provisioner) insertBooked(ctx context.Context, tx *sql.Tx, table string, bytes int64) error {
+	_, err := tx.ExecContext(ctx, p.names.insertBooked(), table, bytes)
+	if mysqlerr.Is(err, mysqlerr.Duplicate) {
+		return errDecideAgain
+	}
+	if err != nil {
+		return err
+	}
+	booked, err := p.lockBooked(ctx, tx, table)
+	if err == nil && len(booked) > 1 {
+		return errDecideAgain
+	}
+	return err
+}
+
+// change runs a statement that changes what is booked, by the index on the name. Where there is none MariaDB refuses that.
+func (p *Provisioner) change(ctx context.Context, on querier, statement string, args ...any) (sql.Result, error) {
+	result, err := on.ExecContext(ctx, p.names.byIndex(p.names.sizes, statement), args...)
+	if mysqlerr.Is(err, mysqlerr.NoKeyUsed) {
+		return on.ExecContext(ctx, statement, args...)
+	}
+	return result, err
 }
 
 // usable reports whether a booked size can be one: NULL and what is below zero can't.

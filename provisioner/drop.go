@@ -104,12 +104,7 @@ func (p *Provisioner) fence(ctx context.Context) error {
 	if p.cfg.Guard == nil {
 		return nil
 	}
-	nothing := func(*sql.Tx) error { return nil }
-	err := p.transact(ctx, sql.LevelReadCommitted, nothing)
-	if mysqlerr.Is(err, mysqlerr.BinlogStatementOnly) {
-		err = p.transact(ctx, sql.LevelRepeatableRead, nothing)
-	}
-	return err
+	return p.transact(ctx, func(*sql.Tx) error { return nil })
 }
 
 // drop drops a table that nothing points at. The statement isn't ended with ctx: on MySQL it would go on by itself.

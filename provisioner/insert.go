@@ -61,7 +61,7 @@ func (p *Provisioner) book(ctx context.Context, table string, bytes int64) error
 func (p *Provisioner) addBooked(ctx context.Context, table string, bytes int64) (added bool, err error) {
 	err = retried(ctx, func() error {
 		return p.conn(ctx, func(c *sql.Conn) error {
-			result, err := c.ExecContext(ctx, p.names.addBooked(), bytes, table, table)
+			result, err := p.change(ctx, c, p.names.addBooked(), bytes, table, table)
 			if err != nil {
 				return err
 			}

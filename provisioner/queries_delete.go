@@ -131,19 +131,20 @@ func (n names) lockMessages(spans []span) string {
 }
 
 func (n names) deleteMessages(goesIf string, spans []span) string {
-	return n.deleteByIndex(n.messages, where(n.id, spans)+" AND "+goesIf)
+	return n.byIndex(n.messages, "DELETE FROM "+n.messages+" WHERE "+where(n.id, spans)+" AND "+goesIf)
 }
 
 func (n names) deleteChildren(child childNames, spans []span) string {
-	return n.deleteByIndex(child.table, where(child.messageID, spans))
+	return n.byIndex(child.table, "DELETE FROM "+child.table+" WHERE "+where(child.messageID, spans))
 }
 
-// deleteByIndex deletes rows that it looks up by an index, however small the table is: reading all of it would wait for rows that
-// others have locked. DELETE has no FORCE INDEX. MariaDB is made to by safe updates, for this statement alone, and MySQL by the hint;
-// each takes the other's for a comment.
-func (n names) deleteByIndex(table, condition string) string {
+// byIndex makes a DELETE or UPDATE look its rows up by an index, whichever serves, however small the table is, or however much of it the
+// rows are: reading all of it would lock, and wait for, the rows of others. MariaDB is made to by safe updates, for this statement alone,
+// and fails where no index serves; MySQL is by the hint. Each takes the other's for a comment.
+func (n names) byIndex(table, statement string) string {
+	verb, rest, _ := strings.Cut(statement, " ")
 	hinted := strings.ReplaceAll(strings.TrimPrefix(table, n.database+"."), "*/", "")
-	return "/*M! SET STATEMENT sql_safe_updates=1 FOR */ DELETE /*+ INDEX(" + hinted + ") */ FROM " + table + " WHERE " + condition
+	return "/*M! SET STATEMENT sql_safe_updates=1 FOR */ " + verb + " /*+ INDEX(" + hinted + ") */ " + rest
 }
 
 // selectOrphans reads the ids above after, up to last, that a child has and no message.

@@ -110,6 +110,7 @@ func each(ctx context.Context, on querier, query string, args, dest []any, row f
 // querier is what a pool, a connection and a transaction have in common.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
 func anys[T any](values []T) []any {

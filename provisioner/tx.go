@@ -12,8 +12,8 @@ import (
 
 // transact runs fn in a transaction, then the guard as its last statement, and commits. An error means that nothing was done,
 // but for a commit whose answer was lost.
-func (p *Provisioner) transact(ctx context.Context, isolation sql.IsolationLevel, fn func(*sql.Tx) error) error {
-	return p.unfenced(ctx, isolation, func(tx *sql.Tx) error {
+func (p *Provisioner) transact(ctx context.Context, fn func(*sql.Tx) error) error {
+	return p.unfenced(ctx, func(tx *sql.Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -22,7 +22,18 @@ func (p *Provisioner) transact(ctx context.Context, isolation sql.IsolationLevel
 }
 
 // unfenced is transact without the guard, for writers: they hold no lease.
-func (p *Provisioner) unfenced(ctx context.Context, isolation sql.IsolationLevel, fn func(*sql.Tx) error) error {
+//
+// It is READ COMMITTED, which locks rows alone: the gaps between them, that REPEATABLE READ locks too, are where the server's clients
+// insert. Where statement-based logging refuses that it is REPEATABLE READ.
+func (p *Provisioner) unfenced(ctx context.Context, fn func(*sql.Tx) error) error {
+	err := p.isolated(ctx, sql.LevelReadCommitted, fn)
+	if mysqlerr.Is(err, mysqlerr.BinlogStatementOnly) {
+		return p.isolated(ctx, sql.LevelRepeatableRead, fn)
+	}
+	return err
+}
+
+func (p *Provisioner) isolated(ctx context.Context, isolation sql.IsolationLevel, fn func(*sql.Tx) error) error {
 	return p.waiting(ctx, batchLockWait, func(c *sql.Conn) (err error) {
 		tx, err := c.BeginTx(ctx, &sql.TxOptions{Isolation: isolation})
 		if err != nil {
@@ -68,5 +79,5 @@ func retried(ctx context.Context, fn func() error) error {
 func passing(err error) bool {
 	class := mysqlerr.Classify(err)
 	return !errors.Is(err, retention.ErrStop) &&
-		(class == mysqlerr.Retry || class == mysqlerr.Busy || mysqlerr.Is(err, mysqlerr.AutoincReadFailed))
+		(errors.Is(err, errDecideAgain) || class == mysqlerr.Retry || class == mysqlerr.Busy || mysqlerr.Is(err, mysqlerr.AutoincReadFailed))
 }

@@ -21,6 +21,7 @@ func TestRetried(t *testing.T) {
 	}{
 		"a deadlock":              {deadlock, maxRetries + 1},
 		"a lock wait timeout":     {&mysql.MySQLError{Number: 1205}, maxRetries + 1},
+		"rows that have changed":  {errDecideAgain, maxRetries + 1},
 		"no auto-increment":       {&mysql.MySQLError{Number: 1467}, maxRetries + 1},
 		"no success":              {errors.New("broken"), 1},
 		"a lost connection":       {mysql.ErrInvalidConn, 1},

@@ -29,6 +29,7 @@ const (
 	UnknownInformation  = 1109 // ER_UNKNOWN_TABLE: the information schema has no such table
 	UnknownCharset      = 1115 // ER_UNKNOWN_CHARACTER_SET
 	NoSuchTable         = 1146 // ER_NO_SUCH_TABLE
+	NoKeyUsed           = 1175 // ER_UPDATE_WITHOUT_KEY_IN_SAFE_MODE
 	LockWaitTimeout     = 1205 // ER_LOCK_WAIT_TIMEOUT
 	Deadlock            = 1213 // ER_LOCK_DEADLOCK
 	SpecialDenied       = 1227 // ER_SPECIFIC_ACCESS_DENIED_ERROR
