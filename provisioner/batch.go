@@ -27,7 +27,7 @@ const (
 )
 
 var (
-	// errDecideAgain says that a batch came to nothing, or that it isn't known what it came to: the rows are read anew.
+	// errDecideAgain says that a transaction came to nothing, or that it isn't known what it came to: the rows are read anew.
 	errDecideAgain = errors.New("rows have changed since they were read")
 	errUnsettled   = errors.New("rows changed each time between being read and being deleted")
 )

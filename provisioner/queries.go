@@ -125,8 +125,8 @@ func (n names) selectMessageBytes(tables int) string {
 
 func (n names) whereBooked() string { return " WHERE " + exactly(n.sizesTable) }
 
-// lockBooked locks the rows of a raw table. It changes nothing, but MariaDB can be made to find rows by an index whose name isn't known
-// only for what may.
+// lockBooked locks the rows of a raw table. It is an UPDATE, which changes nothing: no SELECT can be made to use an index whose name isn't
+// known, on MariaDB.
 func (n names) lockBooked() string {
 	return fmt.Sprintf("UPDATE %s SET %[2]s=%[2]s%[3]s", n.sizes, n.sizesBytes, n.whereBooked())
 }

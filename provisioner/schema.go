@@ -33,7 +33,8 @@ type Schema struct {
 
 // SizesTable says where the sizes of the raw tables are booked: a row for each raw table. If there is no such table,
 // Provision creates it with a unique key on the name. An existing one needs no unique key; where it has none, it needs
-// a column id, by which one of several rows of a table is chosen.
+// a column id, by which one of several rows of a table is chosen, and should have an index on the name: without one every
+// booking reads all rows, and two that make the same row at once may both.
 type SizesTable struct {
 	Name  string // "": there is no bookkeeping, sizes come from storage
 	Table string // column: the raw table's name

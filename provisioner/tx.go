@@ -62,7 +62,7 @@ func (p *Provisioner) guard(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// retried calls fn again, with a bound, when the server has rolled it back for others' sake.
+// retried calls fn again, with a bound, when it has come to nothing because of others.
 func retried(ctx context.Context, fn func() error) error {
 	for failures := 0; ; failures++ {
 		err := fn()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ const (
 
 	clientPause   = 2 * time.Millisecond
 	operatorPause = 20 * time.Millisecond
+	pile          = 20  // rows of one name that an operator makes at once
 	orphanDay     = 200 // an operator's rows of tables that never were are of days before
 )
 
@@ -40,7 +42,6 @@ type crowd struct {
 	known               []int64 // messages of days that the operator leaves alone
 	oldest              atomic.Int64
 	stored, runs, reads atomic.Int64
-	spoiled             map[string]bool // statements of the operator
 }
 
 // actor is one of the crowd, many times over. It does the same again and again until somebody fails or the time is up.
@@ -89,7 +90,7 @@ func TestEverythingAtOnce(t *testing.T) {
 
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
-	c := &crowd{mailbox: newCrashMailbox(t), spoiled: map[string]bool{}}
+	c := &crowd{mailbox: newCrashMailbox(t)}
 	c.db = mysqltest.Open(t, c.name)
 	c.db.SetMaxIdleConns(40)
 	for back := 4; back <= oldestDay; back++ {
@@ -193,21 +194,16 @@ func (m *mailbox) makeDay(ctx context.Context, back int) error {
 	return nil
 }
 
-// spoil is what an operator does by hand. No row is made twice, since where most of a table are rows of one name the servers read, and
-// lock, all of it.
+// spoil is what an operator does by hand. Rows of one name pile up.
 func (c *crowd) spoil(ctx context.Context, back int) error {
 	books := c.store.Ident("raw_message_sizes")
-	drop := "DROP TABLE IF EXISTS " + c.store.Ident(c.table(back))
+	row := fmt.Sprintf("('%s', 77)", c.table(back))
 	statement := []string{
-		drop,
+		"DROP TABLE IF EXISTS " + c.store.Ident(c.table(back)),
 		fmt.Sprintf("DELETE FROM %s WHERE table_name = '%s'", books, c.table(back)),
-		fmt.Sprintf("INSERT INTO %s (table_name, size) VALUES ('%s', 77)", books, c.table(back)),
+		"INSERT INTO " + books + " (table_name, size) VALUES " + strings.Repeat(row+", ", pile-1) + row,
 		fmt.Sprintf("INSERT INTO %s (table_name, size) VALUES ('%s', %d)", books, c.table(orphanDay+back), int64(orphanBytes)),
 	}[rand.N(4)]
-	if c.spoiled[statement] {
-		statement = drop
-	}
-	c.spoiled[statement] = true
 	_, err := c.db.ExecContext(ctx, statement)
 	return err
 }
