@@ -100,7 +100,7 @@ func TestInventoryNewest(t *testing.T) {
 		s.exec("INSERT INTO "+s.Ident("messages")+" (timestamp) VALUES (?)", timestamp)
 	}
 	add("1999999999.5")
-	s.exec("INSERT INTO " + s.Ident("messages") + " (timestamp) SELECT NULL FROM information_schema.COLUMNS AS a, information_schema.COLUMNS AS b LIMIT 995")
+	s.insertMany(995, "INSERT INTO "+s.Ident("messages")+" (timestamp) SELECT NULL")
 	add(0)
 	add("1780000000.123456")
 	add("1770000000")
