@@ -121,7 +121,7 @@ func (p *Provisioner) insertBooked(ctx context.Context, tx *sql.Tx, table string
 func (p *Provisioner) change(ctx context.Context, on querier, statement string, args ...any) (sql.Result, error) {
 	result, err := on.ExecContext(ctx, p.names.byIndex(p.names.sizes, statement), args...)
 	if mysqlerr.Is(err, mysqlerr.NoKeyUsed) {
-		return on.ExecContext(ctx, statement, args...)
+		return on.ExecContext(ctx, byScan(statement), args...)
 	}
 	return result, err
 }

@@ -147,6 +147,12 @@ func (n names) byIndex(table, statement string) string {
 	return "/*M! SET STATEMENT sql_safe_updates=1 FOR */ " + verb + " /*+ INDEX(" + hinted + ") */ " + rest
 }
 
+// byScan makes an UPDATE that reads all rows wait only for those that it changes, as it does by itself on MariaDB before 11.6.2, where
+// innodb_snapshot_isolation isn't the default.
+func byScan(statement string) string {
+	return "/*M!110602 SET STATEMENT innodb_snapshot_isolation=0 FOR */ " + statement
+}
+
 // selectOrphans reads the ids above after, up to last, that a child has and no message.
 func (n names) selectOrphans(child childNames, after, last int64, limit int) string {
 	return fmt.Sprintf("SELECT DISTINCT c.%s, %d%s ORDER BY c.%[1]s LIMIT %[4]d", child.messageID, goes, n.orphans(child, after, last), limit)
