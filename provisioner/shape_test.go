@@ -31,7 +31,8 @@ func TestColumnsOf(t *testing.T) {
 			"id int, -- the key, it's (\n#, a\n data/*, */blob -- , b\n,/**/--\n c int /*!50000 , d int */",
 			[]column{need("id", number), need("data", binary), need("c", number)},
 		},
-		"what only looks like one": {"a int DEFAULT (5--1), `-- b, c` int, d text DEFAULT '/*', `period` int, e int DEFAULT '#,'",
+		"what only looks like one": {
+			"a int DEFAULT (5--1), `-- b, c` int, d text DEFAULT '/*', `period` int, e int DEFAULT '#,'",
 			[]column{need("a", number), need("-- b, c", number), need("d", text), need("period", number), need("e", number)},
 		},
 		"bytes in truth": {"a char byte, b text CHARACTER SET binary", []column{need("a", text, binary), need("b", text, binary)}},
@@ -46,8 +47,10 @@ func TestColumnsOf(t *testing.T) {
 }
 
 func FuzzColumnsOf(f *testing.F) {
-	for _, definitions := range []string{PostalSchema().RawColumns, "`a,``b` varchar(10) DEFAULT 'x,y)'", "primary key(id", "`", "'", "(", ")", ",", "\xff`ü` int",
-		"a int, -- b, c\n d int", "a/*, */int #,\n", `"a,""b" int DEFAULT 'it\'s, so'`, "a char byte, PERIOD FOR a (b)", "--", "/*", `'\`} {
+	for _, definitions := range []string{
+		PostalSchema().RawColumns, "`a,``b` varchar(10) DEFAULT 'x,y)'", "primary key(id", "`", "'", "(", ")", ",", "\xff`ü` int",
+		"a int, -- b, c\n d int", "a/*, */int #,\n", `"a,""b" int DEFAULT 'it\'s, so'`, "a char byte, PERIOD FOR a (b)", "--", "/*", `'\`,
+	} {
 		f.Add(definitions)
 	}
 	f.Fuzz(func(t *testing.T, definitions string) {
