@@ -15,6 +15,23 @@ import (
 	"github.com/mailretention/mailretention/retention"
 )
 
+// One answer that was late, on a machine that was busy, doesn't make the question a costly one.
+func TestPendingIsAskedAgainAfterALateAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		delays := []time.Duration{time.Millisecond, time.Second, 0}
+		asked := 0
+		q := pending{ask: func(context.Context) ([]int64, error) {
+			time.Sleep(delays[asked])
+			asked++
+			return nil, nil
+		}}
+		for range delays {
+			require.NoError(t, q.refresh(t.Context()))
+		}
+		require.Equal(t, len(delays), asked)
+	})
+}
+
 func TestNextBatch(t *testing.T) {
 	const target = 50 * time.Millisecond
 	for name, test := range map[string]struct {
@@ -102,9 +119,10 @@ func TestWhere(t *testing.T) {
 // Which messages are pending is asked again before each batch where that costs little, and every few seconds where it costs much.
 func TestPendingIsAskedAgain(t *testing.T) {
 	for name, test := range map[string]struct{ cost, every time.Duration }{
-		"at no cost":   {0, 0},
-		"at some cost": {10 * time.Millisecond, 500 * time.Millisecond},
-		"at a price":   {time.Second, 3 * time.Second},
+		"at no cost":     {0, 0},
+		"at little cost": {10 * time.Millisecond, 0},
+		"at some cost":   {20 * time.Millisecond, time.Second},
+		"at a price":     {time.Second, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package provisioner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,14 +11,16 @@ import (
 )
 
 const (
-	pendingMaxAge = 3 * time.Second // an answer is no older than this when a batch begins
-	pendingShare  = 50              // unless it is younger than this many times what the question cost, it is asked anew
+	pendingCheap  = 10 * time.Millisecond // a question that costs no more is asked before every batch
+	pendingMaxAge = 3 * time.Second       // an answer is no older than this when a batch begins
+	pendingShare  = 50                    // unless it is younger than this many times what the question cost, it is asked anew
 )
 
 // pending knows which messages are still to be sent. The zero pending knows of none.
 type pending struct {
 	ask   func(context.Context) ([]int64, error)
-	ids   []int64 // ascending
+	ids   []int64       // ascending
+	cost  time.Duration // of the question, the least that was seen: the rest was waiting for the processor
 	until time.Time
 }
 
@@ -32,8 +35,11 @@ func (q *pending) refresh(ctx context.Context) error {
 		return fmt.Errorf("which messages are pending is unknown: %w: %w", retention.ErrRefused, err)
 	}
 	q.ids = slices.Sorted(slices.Values(ids))
-	now := time.Now()
-	q.until = now.Add(min(pendingShare*now.Sub(start), pendingMaxAge))
+	took := time.Since(start)
+	q.cost = min(cmp.Or(q.cost, took), took)
+	if q.cost > pendingCheap {
+		q.until = start.Add(took + min(pendingShare*q.cost, pendingMaxAge))
+	}
 	return nil
 }
 
