@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"net"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -149,8 +147,6 @@ func TestDropTableWhoseAnswerIsLost(t *testing.T) {
 			err := p.DropTable(t.Context(), s.day(9), nil)
 			require.Zero(t, faults.Armed())
 			require.Equal(t, test.fails, err != nil, "%v", err)
-			killed := slices.ContainsFunc(faults.Log(), func(statement string) bool { return strings.HasPrefix(statement, "KILL QUERY ") })
-			require.False(t, killed, "the DROP doesn't run any more, and the number of its connection may be another's")
 			if test.fails {
 				require.Len(t, s.books(), 1)
 				require.NoError(t, p.DropTable(t.Context(), s.day(9), nil))
