@@ -99,9 +99,13 @@ func try(ctx context.Context, r *Runner) attempt {
 func (f *fleet) tell(a attempt) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.each != nil && !f.broken {
-		f.each(a.report, a.err)
+	each := f.each
+	if each == nil || f.broken {
+		return
 	}
+	f.each = nil // unless it returns: a run that ends before the panic is noted calls it no more
+	each(a.report, a.err)
+	f.each = each
 }
 
 func (f *fleet) abort(value any) {
