@@ -125,9 +125,10 @@ func (n names) selectOld(probe, goesIf string, after int64, limit int) string {
 		n.id, goes, n.messages, probe, goesIf, after, limit)
 }
 
-// lockMessages reads one message of the spans, after it has waited for all that aren't committed yet.
+// lockMessages reads one message of the spans, after it has waited for all that aren't committed yet. It reads the time, not the id:
+// with what the index has alone the servers would read all of it in a small table, and wait for the rows of others.
 func (n names) lockMessages(spans []span) string {
-	return fmt.Sprintf("SELECT %[1]s FROM %[2]s FORCE INDEX (PRIMARY) WHERE %[3]s LIMIT 1 FOR UPDATE", n.id, n.messages, where(n.id, spans))
+	return fmt.Sprintf("SELECT %s FROM %s FORCE INDEX (PRIMARY) WHERE %s LIMIT 1 FOR UPDATE", n.time, n.messages, where(n.id, spans))
 }
 
 func (n names) deleteMessages(goesIf string, spans []span) string {
