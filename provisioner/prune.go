@@ -11,9 +11,9 @@ import (
 )
 
 // PruneMessages deletes the messages that cut says and what belongs to them, but for pending and held ones: see [retention.Store].
-// Each is judged by its own time; one without a time stays, and so does one of today by the server's clock, whatever cut says. They are
-// looked for in the order of their ids, up to where nothing goes any more; what is old behind is found by Schema.Messages.Probe, and
-// without one by going on to the last. Then children without a message are deleted, with ids up to there. What was deleted before an
+// Each is judged by its own time; one without a time stays, and so does one of today by the server's clock, whatever cut says. If
+// Schema.Messages.Probe finds any, they are looked for in the order of their ids, up to where nothing goes any more, and what is old behind
+// by the probe again; without a probe by going on to the last. Then children without a message are deleted, with ids up to there. What was deleted before an
 // error stays deleted.
 func (p *Provisioner) PruneMessages(ctx context.Context, cut retention.Cut, progress func(rows int64) error) error {
 	if p.names.messages == "" {
@@ -32,41 +32,53 @@ type prune struct {
 	old, goes string // conditions of a message
 }
 
-// all walks on as long as the probe finds too much left for it to name: first to where nothing goes, which days on hold can be the cause
-// of, then to where all messages are young, then to the last.
-func (r prune) all(ctx context.Context) (err error) {
-	ends := []func(messages []row) bool{
-		func(messages []row) bool {
-			return !slices.ContainsFunc(messages, func(m row) bool { return m.fate == goes })
-		},
-		func(messages []row) bool {
-			return !slices.ContainsFunc(messages, func(m row) bool { return m.fate != stays })
-		},
-		func([]row) bool { return false },
-	}
-	if r.p.cfg.Schema.Messages.Probe == "" {
-		ends = ends[len(ends)-1:]
-	}
-	var passed int64
-	var done bool
-	for i, end := range ends {
-		passed, err = r.front(ctx, passed, end)
-		if err != nil || i == len(ends)-1 {
-			break
-		}
-		done, err = r.rest(ctx)
-		if err != nil || done {
-			break
-		}
-	}
+func (r prune) all(ctx context.Context) error {
+	passed, err := r.messages(ctx)
 	if err != nil {
 		return err
 	}
 	return r.orphans(ctx, passed)
 }
 
-// front deletes from the id after on up to where end says so of the next messages, and returns the last id before these.
-func (r prune) front(ctx context.Context, after int64, end func(messages []row) bool) (passed int64, err error) {
+// messages deletes messages and returns the last id that it has passed. It walks on as long as the probe finds too much left for it to
+// name: first to where nothing goes, which days on hold can be the cause of, then to where all messages are young, then to the last.
+func (r prune) messages(ctx context.Context) (passed int64, err error) {
+	if r.p.cfg.Schema.Messages.Probe == "" {
+		return r.front(ctx, 0, func(row) bool { return true })
+	}
+	found, err := r.probe(ctx, 0, probeLimit)
+	if err != nil {
+		return 0, err
+	}
+	if len(found) == 0 {
+		return r.beforeFirst(ctx)
+	}
+	for _, on := range []func(row) bool{
+		func(m row) bool { return m.fate == goes }, func(m row) bool { return m.fate != stays }, func(row) bool { return true },
+	} {
+		passed, err = r.front(ctx, passed, on)
+		if err != nil {
+			break
+		}
+		done, err := r.rest(ctx)
+		if err != nil || done {
+			return passed, err
+		}
+	}
+	return passed, err
+}
+
+// beforeFirst returns the last id before all messages.
+func (r prune) beforeFirst(ctx context.Context) (int64, error) {
+	messages, err := r.find(ctx, 0, 1)
+	if err != nil || len(messages) == 0 {
+		return 0, err
+	}
+	return messages[0].id - 1, nil
+}
+
+// front deletes from the id after on, as long as one of the next messages says so, and returns the last id before these.
+func (r prune) front(ctx context.Context, after int64, on func(row) bool) (passed int64, err error) {
 	passed = after
 	_, err = r.walk(ctx, after, step{apply: r.delete, gap: maxGap, find: func(ctx context.Context, after int64, limit int) ([]row, error) {
 		messages, err := r.find(ctx, after, limit)
@@ -75,7 +87,7 @@ func (r prune) front(ctx context.Context, after int64, end func(messages []row) 
 			return nil, err
 		case len(messages) == 0:
 			passed = after
-		case end(messages):
+		case !slices.ContainsFunc(messages, on):
 			passed = messages[0].id - 1
 			return nil, nil
 		}
