@@ -97,11 +97,12 @@ func (p *Provisioner) readTables(ctx context.Context, v *view) error {
 }
 
 func (p *Provisioner) readBooks(ctx context.Context, v *view) error {
-	var micros int64
+	var micros, bytes sql.NullInt64
 	var name sql.NullString
-	var bytes sql.NullInt64
 	return p.each(ctx, p.names.selectBooks(), nil, []any{&micros, &name, &bytes}, func() {
-		v.now = time.UnixMicro(micros).UTC()
+		if micros.Valid {
+			v.now = time.UnixMicro(micros.Int64).UTC()
+		}
 		day, ok := v.days[name.String]
 		if !ok {
 			day, ok = p.days.Parse(name.String)

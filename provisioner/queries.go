@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/mailretention/mailretention/internal/sqlname"
 )
 
 // Times cross the wire as microseconds since 1970, so that neither the session's time zone nor the DSN's parseTime and loc matter.
@@ -73,22 +75,22 @@ func showColumns(table string) string { return "SHOW COLUMNS FROM " + table }
 // when there is no such database.
 func (n names) showTables() string { return "SHOW FULL TABLES FROM " + n.database }
 
-// selectBooks reads the server's clock and the bookkeeping, at least one row.
+// selectBooks reads the server's clock in one row, and the bookkeeping in the others.
 func (n names) selectBooks() string {
+	clock := selectClock + ", NULL, NULL"
 	if n.sizes == "" {
-		return selectClock + ", NULL, NULL"
+		return clock
 	}
-	return fmt.Sprintf("SELECT %s, b.%s, CAST(b.%s AS SIGNED) FROM (SELECT 1) AS one LEFT JOIN %s AS b ON TRUE",
-		serverMicros, n.sizesTable, n.sizesBytes, n.sizes)
+	return clock + fmt.Sprintf(" UNION ALL SELECT NULL, %s, CAST(%s AS SIGNED) FROM %s", n.sizesTable, n.sizesBytes, n.sizes)
 }
 
 // selectMessageFacts reads all that an inventory needs of the messages. Its arguments are those of selectDangling.
 func (n names) selectMessageFacts(dangling int) string {
-	facts := []string{fmt.Sprintf("SELECT '%s', CAST(%s AS BINARY) FROM (SELECT %s AS t FROM %s ORDER BY %s DESC LIMIT %d) AS recent WHERE t<>0",
-		factNewest, n.micros("MAX(t)"), n.time, n.messages, n.id, newestMessages)}
+	facts := []string{fmt.Sprintf("SELECT '%s', CAST(%s AS BINARY) FROM (SELECT %s AS t FROM %s ORDER BY %s DESC LIMIT %d) AS recent",
+		factNewest, n.micros("NULLIF(MAX(t),0)"), n.time, n.messages, n.id, newestMessages)}
 	if n.held != "" {
-		facts = append(facts, fmt.Sprintf("SELECT DISTINCT '%s', CAST(%s AS BINARY) FROM %s WHERE %s<>0 AND %s IS NOT NULL",
-			factHeld, n.rawTable, n.messages, n.held, n.rawTable))
+		facts = append(facts, fmt.Sprintf("SELECT DISTINCT '%s', %s FROM %s WHERE %s<>0 AND %s IS NOT NULL",
+			factHeld, n.pointer(), n.messages, n.held, n.rawTable))
 	}
 	if dangling > 0 {
 		facts = append(facts, n.selectDangling(dangling))
@@ -99,8 +101,14 @@ func (n names) selectMessageFacts(dangling int) string {
 // selectDangling reads which raw tables in so many ranges of names messages point at. A list of all names would cost a look into the
 // index for each.
 func (n names) selectDangling(ranges int) string {
-	return fmt.Sprintf("SELECT DISTINCT '%s', CAST(%s AS BINARY) FROM %s %s WHERE %s", factDangling, n.rawTable, n.messages, n.forceIndex,
+	return fmt.Sprintf("SELECT DISTINCT '%s', %s FROM %s %s WHERE %s", factDangling, n.pointer(), n.messages, n.forceIndex,
 		strings.TrimSuffix(strings.Repeat(n.rawTable+" BETWEEN ? AND ? OR ", ranges), " OR "))
+}
+
+// pointer is the name of the raw table that a message points at, byte for byte; of a longer value as much as no table's name has. Whole values
+// of 255 characters would make MariaDB keep the distinct ones in a table on disk.
+func (n names) pointer() string {
+	return fmt.Sprintf("CAST(LEFT(%s, %d) AS BINARY)", n.rawTable, sqlname.MaxLen+1)
 }
 
 // micros turns a value of the message time's kind into microseconds since 1970.
@@ -113,14 +121,14 @@ func (n names) micros(value string) string {
 
 // selectPointers reads which raw tables the messages with these ids point at.
 func (n names) selectPointers(ids int) string {
-	return fmt.Sprintf("SELECT DISTINCT CAST(%s AS BINARY) FROM %s WHERE %s IN (%s) AND %s IS NOT NULL",
-		n.rawTable, n.messages, n.id, placeholders(ids), n.rawTable)
+	return fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s IN (%s) AND %s IS NOT NULL",
+		n.pointer(), n.messages, n.id, placeholders(ids), n.rawTable)
 }
 
 // selectMessageBytes adds up the sizes of the messages of each of these raw tables.
 func (n names) selectMessageBytes(tables int) string {
-	return fmt.Sprintf("SELECT CAST(%[1]s AS BINARY), CAST(SUM(CAST(%[2]s AS DECIMAL(30,0))) AS SIGNED) FROM %[3]s %[4]s WHERE %[1]s IN (%[5]s)"+
-		" GROUP BY CAST(%[1]s AS BINARY)", n.rawTable, n.size, n.messages, n.forceIndex, placeholders(tables))
+	return fmt.Sprintf("SELECT %[1]s, CAST(SUM(CAST(%[2]s AS DECIMAL(30,0))) AS SIGNED) FROM %[3]s %[4]s WHERE %[5]s IN (%[6]s) GROUP BY %[1]s",
+		n.pointer(), n.size, n.messages, n.forceIndex, n.rawTable, placeholders(tables))
 }
 
 func (n names) whereBooked() string { return " WHERE " + exactly(n.sizesTable) }
