@@ -47,7 +47,8 @@ func (d Days) Parse(name string) (day time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	t, err := time.ParseInLocation(d.Layout, rest, time.UTC)
-	if err != nil || d.Name(t) != name {
+	var buffer [4 * MaxLen]byte // keeps what is formatted off the heap
+	if err != nil || string(t.UTC().AppendFormat(buffer[:0], d.Layout)) != rest {
 		return time.Time{}, false
 	}
 	y, m, dd := t.UTC().Date()
