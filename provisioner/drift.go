@@ -28,7 +28,7 @@ func (p *Provisioner) absentDays(v view) (names []string, ranges []nameRange) {
 	for back := 1; back <= danglingDays; back++ {
 		name := p.days.Name(limit.AddDate(0, 0, -back))
 		switch {
-		case v.kinds[name] != "":
+		case v.found(name).kind != "":
 			after = ""
 			continue
 		case sqlname.Precedes(name, after):
@@ -46,7 +46,7 @@ func (p *Provisioner) absentDays(v view) (names []string, ranges []nameRange) {
 func (p *Provisioner) drift(v view) []retention.Drift {
 	list := []retention.Drift{}
 	add := func(table string, kind retention.DriftKind) {
-		list = append(list, retention.Drift{Table: table, Kind: kind, Bytes: claimed(v.booked[table])})
+		list = append(list, retention.Drift{Table: table, Kind: kind, Bytes: claimed(v.found(table).booked)})
 	}
 	for _, table := range slices.Sorted(slices.Values(v.dangling)) {
 		add(table, retention.DriftDangling)
@@ -56,22 +56,21 @@ func (p *Provisioner) drift(v view) []retention.Drift {
 	}
 	limit := settledBefore(v.now)
 	var orphans []string
-	for table := range v.booked {
-		if v.kinds[table] == "" && v.days[table].Before(limit) {
-			orphans = append(orphans, table)
+	for name, n := range v.names {
+		if n.kind == "" && n.isDay && n.day.Before(limit) {
+			orphans = append(orphans, name)
 		}
 	}
 	for _, table := range slices.Sorted(slices.Values(orphans)) {
 		add(table, retention.DriftOrphan)
 	}
-	for _, table := range v.tables {
-		rows := v.booked[table]
+	for _, t := range v.tables {
 		switch {
-		case !v.days[table].Before(limit):
-		case len(rows) > 1:
-			add(table, retention.DriftDouble)
-		case len(rows) == 0 || !usable(rows[0]):
-			add(table, retention.DriftMissing)
+		case !t.day.Before(limit):
+		case len(t.booked) > 1:
+			add(t.name, retention.DriftDouble)
+		case len(t.booked) == 0 || !usable(t.booked[0]):
+			add(t.name, retention.DriftMissing)
 		}
 	}
 	return list

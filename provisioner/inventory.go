@@ -23,14 +23,20 @@ const (
 
 // view is the message database as it was read.
 type view struct {
-	now      time.Time
-	kinds    map[string]string          // what each name is, as SHOW FULL TABLES says
-	tables   []string                   // the raw tables, ascending
-	days     map[string]time.Time       // of the raw tables, and of the others that are booked
-	booked   map[string][]sql.NullInt64 // the rows of the bookkeeping, by the day's table that they name
-	needed   map[string][]string        // why a raw table can't go
-	dangling []string                   // days' tables that aren't there, but that messages point at
-	newest   time.Time
+	now, newest time.Time
+	names       map[string]*named // that are there, or booked
+	tables      []*named          // the raw tables, ascending
+	dangling    []string          // days' tables that aren't there, but that messages point at
+}
+
+// named is what was found of a name.
+type named struct {
+	name   string
+	kind   string // as SHOW FULL TABLES says, "" for nothing
+	day    time.Time
+	isDay  bool
+	booked []sql.NullInt64 // the rows of the bookkeeping
+	needed []string        // why the table can't go
 }
 
 // Inventory reads what there is, in three statements, and more where sizes are not booked or messages are pending. It changes nothing.
@@ -58,11 +64,11 @@ func (p *Provisioner) inventory(ctx context.Context) (retention.Inventory, error
 	if err != nil {
 		return retention.Inventory{}, err
 	}
-	inv := retention.Inventory{Now: v.now, Newest: v.newest, Tables: []retention.Table{}, Ignored: p.ignored(v), Drift: p.drift(v)}
-	for _, name := range v.tables {
-		bytes, known := sizes[name]
+	inv := retention.Inventory{Now: v.now, Newest: v.newest, Tables: make([]retention.Table, 0, len(v.tables)), Ignored: p.ignored(v), Drift: p.drift(v)}
+	for _, t := range v.tables {
+		bytes, known := sizes[t.name]
 		inv.Tables = append(inv.Tables, retention.Table{
-			Name: name, Day: v.days[name], Bytes: bytes, SizeKnown: known, InUse: strings.Join(v.needed[name], "; "),
+			Name: t.name, Day: t.day, Bytes: bytes, SizeKnown: known, InUse: strings.Join(t.needed, "; "),
 		})
 	}
 	return inv, nil
@@ -70,30 +76,45 @@ func (p *Provisioner) inventory(ctx context.Context) (retention.Inventory, error
 
 // look reads all of the view but what the pending messages need.
 func (p *Provisioner) look(ctx context.Context) (view, error) {
-	v := view{
-		kinds: map[string]string{}, days: map[string]time.Time{},
-		booked: map[string][]sql.NullInt64{}, needed: map[string][]string{},
+	v := view{names: map[string]*named{}}
+	for _, read := range []func(context.Context, *view) error{p.readTables, p.readBooks, p.readMessages} {
+		if err := read(ctx, &v); err != nil {
+			return v, err
+		}
 	}
-	if err := p.readTables(ctx, &v); err != nil {
-		return v, err
-	}
-	if err := p.readBooks(ctx, &v); err != nil {
-		return v, err
-	}
-	return v, p.readMessages(ctx, &v)
+	return v, nil
 }
 
 func (p *Provisioner) readTables(ctx context.Context, v *view) error {
 	var name, kind string
 	err := p.each(ctx, p.names.showTables(), nil, []any{&name, &kind}, func() {
-		v.kinds[name] = kind
-		if day, ok := p.days.Parse(name); ok && kind == baseTable {
-			v.days[name] = day
-			v.tables = append(v.tables, name)
+		n := p.find(v, name)
+		n.kind = kind
+		if n.isDay && kind == baseTable {
+			v.tables = append(v.tables, n)
 		}
 	})
-	slices.Sort(v.tables)
+	slices.SortFunc(v.tables, func(a, b *named) int { return strings.Compare(a.name, b.name) })
 	return err
+}
+
+// found is what was found of a name; zero for nothing.
+func (v *view) found(name string) named {
+	if n := v.names[name]; n != nil {
+		return *n
+	}
+	return named{}
+}
+
+// find returns what was found of a name, to add to it.
+func (p *Provisioner) find(v *view, name string) *named {
+	n := v.names[name]
+	if n == nil {
+		n = &named{name: name}
+		n.day, n.isDay = p.days.Parse(name)
+		v.names[name] = n
+	}
+	return n
 }
 
 func (p *Provisioner) readBooks(ctx context.Context, v *view) error {
@@ -103,13 +124,9 @@ func (p *Provisioner) readBooks(ctx context.Context, v *view) error {
 		if micros.Valid {
 			v.now = time.UnixMicro(micros.Int64).UTC()
 		}
-		day, ok := v.days[name.String]
-		if !ok {
-			day, ok = p.days.Parse(name.String)
-		}
-		if ok {
-			v.days[name.String] = day
-			v.booked[name.String] = append(v.booked[name.String], bytes)
+		if name.Valid {
+			n := p.find(v, name.String)
+			n.booked = append(n.booked, bytes)
 		}
 	})
 }
@@ -132,7 +149,7 @@ func (p *Provisioner) readMessages(ctx context.Context, v *view) error {
 		case factNewest:
 			v.newest, fault = parseMicros(value)
 		case factHeld:
-			v.needed[name] = append(v.needed[name], whyHeld)
+			v.need(name, whyHeld)
 		case factDangling:
 			if slices.Contains(absent, name) { // and not one that only looks like it
 				v.dangling = append(v.dangling, name)
@@ -156,21 +173,27 @@ func (p *Provisioner) addPending(ctx context.Context, v *view, ids []int64) erro
 		}
 	}
 	for name := range waiting {
-		v.needed[name] = append(v.needed[name], whyPending)
+		v.need(name, whyPending)
 	}
 	return nil
+}
+
+// need notes why a table can't go, if it is there.
+func (v *view) need(name, why string) {
+	if n := v.names[name]; n != nil {
+		n.needed = append(n.needed, why)
+	}
 }
 
 // ignored are the names that look like a raw table's, but are not a day's table.
 func (p *Provisioner) ignored(v view) []retention.Ignored {
 	list := []retention.Ignored{}
-	for name, kind := range v.kinds {
-		if !p.days.Resembles(name) || p.cfg.Schema.mentions(name) {
-			continue
-		}
-		if kind != baseTable {
-			list = append(list, retention.Ignored{Name: name, Reason: fmt.Sprintf("its type is %s, not %s", kind, baseTable)})
-		} else if _, day := v.days[name]; !day {
+	for name, n := range v.names {
+		switch {
+		case n.kind == "" || !p.days.Resembles(name) || p.cfg.Schema.mentions(name):
+		case n.kind != baseTable:
+			list = append(list, retention.Ignored{Name: name, Reason: fmt.Sprintf("its type is %s, not %s", n.kind, baseTable)})
+		case !n.isDay:
 			list = append(list, retention.Ignored{Name: name, Reason: fmt.Sprintf("not the name of a day, as %q is", p.days.Name(v.now))})
 		}
 	}

@@ -51,7 +51,7 @@ func (p *Provisioner) repair(ctx context.Context, v view, d retention.Drift) (do
 		return p.closeBooks(ctx, d.Table)
 	}
 	var measured map[string]int64
-	if _, agree := agreed(v.booked[d.Table]); !agree {
+	if _, agree := agreed(v.found(d.Table).booked); !agree {
 		if measured, err = p.measure(ctx, []string{d.Table}); err != nil {
 			return false, err
 		}

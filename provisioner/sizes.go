@@ -10,15 +10,19 @@ import (
 // sizes returns the sizes of the raw tables. What isn't in it is unknown.
 func (p *Provisioner) sizes(ctx context.Context, v view) (map[string]int64, error) {
 	if p.cfg.SizeFrom == SizeFromStorage || p.names.sizes == "" {
-		return p.cfg.Storage.sizes(ctx, p.cfg.Database, v.tables)
+		var tables []string
+		for _, t := range v.tables {
+			tables = append(tables, t.name)
+		}
+		return p.cfg.Storage.sizes(ctx, p.cfg.Database, tables)
 	}
-	sizes := map[string]int64{}
+	sizes := make(map[string]int64, len(v.tables))
 	var unbooked []string
-	for _, table := range v.tables {
-		if bytes, ok := agreed(v.booked[table]); ok {
-			sizes[table] = bytes
+	for _, t := range v.tables {
+		if bytes, ok := agreed(t.booked); ok {
+			sizes[t.name] = bytes
 		} else {
-			unbooked = append(unbooked, table)
+			unbooked = append(unbooked, t.name)
 		}
 	}
 	measured, err := p.measure(ctx, unbooked)
