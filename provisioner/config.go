@@ -47,7 +47,7 @@ type Config struct {
 	// Storage reads the sizes on disk. Give the same one to all Provisioners of a server, so that the server's list of
 	// tablespaces is read once a minute, and not once a database. Nil: one of its own.
 	Storage *StorageSizes
-	// LockWait is how long a statement that defines or drops something waits for others to leave the table.
+	// LockWait is how long whatever defines or drops something waits for others to leave the table.
 	// Keep it below the lease's Margin. The servers count whole seconds: it is rounded up. 0 means 5 s.
 	LockWait time.Duration
 	// BatchTime is what one batch of deletions should take; the number of rows adapts to it, from 100 to 20,000. 0 means 50 ms.

@@ -27,10 +27,8 @@ func (p *Provisioner) ensure(ctx context.Context, t time.Time, table string) err
 	if err := p.openBooks(ctx, table); err != nil {
 		return err
 	}
-	if err := p.define(ctx, createTable(p.Ident(table), p.cfg.Schema.RawColumns)); err != nil {
-		return err
-	}
-	if err := p.compare(ctx, p.cfg.Schema.rawShape(table)); err != nil {
+	create := createTable(p.Ident(table), p.cfg.Schema.RawColumns)
+	if err := p.define(ctx, []string{create}, p.cfg.Schema.rawShape(table)); err != nil {
 		return err
 	}
 	return p.openBooks(ctx, table)

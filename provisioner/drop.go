@@ -20,7 +20,7 @@ const (
 // [retention.Store]. A name that isn't a day's, and the table of today, of a day to come, or of yesterday in the first hour of
 // a day by the server's clock are [retention.ErrRefused]. A table that lacks a column of Schema.RawColumns, or has one of another type
 // family, is not known to be a raw table and stays as it is: [ErrSchemaMismatch]. If messages are pending, held or still coming, the table
-// stays: [retention.ErrInUse]. It also stays if it is read for longer than LockWait; the references are gone then, and the next call goes on.
+// stays: [retention.ErrInUse]. It also stays if others use it for longer than LockWait; the references may be gone then, and the next call goes on.
 // A context that ends while the server drops is heeded after that.
 func (p *Provisioner) DropTable(ctx context.Context, name string, progress func(rows int64) error) error {
 	if err := p.dropDay(ctx, name, progress); err != nil {
@@ -59,40 +59,51 @@ func (p *Provisioner) dropDay(ctx context.Context, name string, progress func(ro
 	return p.forget(finish, name, progress)
 }
 
-// mayDrop reports whether there is a table to drop.
+// mayDrop reports whether there is a table to drop. That there is none is proved.
 func (p *Provisioner) mayDrop(ctx context.Context, name string) (there bool, err error) {
 	day, ok := p.days.Parse(name)
 	if !ok {
 		return false, fmt.Errorf("%w: it is not the name of a day's table", retention.ErrRefused)
 	}
+	err = p.waiting(ctx, p.cfg.LockWait, func(c *sql.Conn) (err error) {
+		if there, err = p.inspect(ctx, c, name, day); err != nil || there {
+			return err
+		}
+		gone, err := p.gone(ctx, c, name)
+		if err == nil && !gone {
+			err = errors.New("it is there, but can't be seen in the information schema")
+		}
+		return err
+	})
+	return there, p.busy(err)
+}
+
+// inspect reports whether a table is seen, and fails unless it can go.
+func (p *Provisioner) inspect(ctx context.Context, on querier, name string, day time.Time) (seen bool, err error) {
 	var micros int64
 	var kind sql.NullString
-	if err := p.each(ctx, selectKind(), []any{p.cfg.Database, name, name}, []any{&micros, &kind}, func() {}); err != nil {
+	if err := each(ctx, on, selectKind(), []any{p.cfg.Database, name, name}, []any{&micros, &kind}, func() {}); err != nil {
 		return false, err
 	}
 	if active := midnight(time.UnixMicro(micros).Add(-activeUntil)); !day.Before(active) {
 		return false, fmt.Errorf("%w: it is in use, only days before %s can go now", retention.ErrRefused, active.Format(time.DateOnly))
 	}
 	switch kind.String {
-	case baseTable:
-		err := p.fits(ctx, name)
-		if !mysqlerr.Is(err, mysqlerr.NoSuchTable) {
-			return err == nil, err
-		}
-		fallthrough // another has dropped it since
 	case "":
-		gone, err := p.absent(ctx, name)
-		if err == nil && !gone {
-			err = errors.New("it is there, but can't be seen in the information schema")
+		return false, nil
+	case baseTable:
+		err := p.fits(ctx, on, name)
+		if mysqlerr.Is(err, mysqlerr.NoSuchTable) { // another has dropped it since
+			return false, nil
 		}
-		return false, err
+		return err == nil, err
 	}
 	return false, fmt.Errorf("it is not a table but a %s", kind.String)
 }
 
 // fits fails unless the table has a raw table's columns: another's isn't ours to drop.
-func (p *Provisioner) fits(ctx context.Context, name string) error {
-	err := p.compare(ctx, p.cfg.Schema.rawShape(name))
+func (p *Provisioner) fits(ctx context.Context, on querier, name string) error {
+	err := p.compare(ctx, on, p.cfg.Schema.rawShape(name))
 	if errors.Is(err, ErrSchemaMismatch) {
 		return fmt.Errorf("%w: alter it to fit Schema.RawColumns, or drop it by hand if it is not needed", err)
 	}
@@ -112,14 +123,18 @@ func (p *Provisioner) drop(ctx context.Context, name string) error {
 	undisturbed, cancel := p.undisturbed(ctx)
 	defer cancel()
 	var connection uint64
-	err := p.waiting(undisturbed, p.cfg.LockWait, func(c *sql.Conn) error {
+	var gone bool
+	err := p.waiting(undisturbed, p.cfg.LockWait, func(c *sql.Conn) (err error) {
 		if err := p.lastLook(ctx, c, name, &connection); err != nil {
 			return err
 		}
-		_, err := c.ExecContext(undisturbed, dropTable(p.Ident(name)))
+		if _, err := c.ExecContext(undisturbed, dropTable(p.Ident(name))); err != nil {
+			return err
+		}
+		gone, err = p.gone(undisturbed, c, name)
 		return err
 	})
-	if errors.Is(err, retention.ErrInUse) {
+	if gone || errors.Is(err, retention.ErrInUse) {
 		return err
 	}
 	return p.outcome(ctx, name, connection, err)
@@ -141,7 +156,8 @@ func (p *Provisioner) lastLook(ctx context.Context, c *sql.Conn, name string, co
 	return nil
 }
 
-// outcome finds out what became of a DROP that ended with err. One whose connection is lost may still be waiting or at work.
+// outcome finds out what became of a table that isn't known to be gone, when its DROP ended with err. One whose connection is lost may still
+// be waiting or at work.
 func (p *Provisioner) outcome(ctx context.Context, name string, connection uint64, err error) error {
 	undisturbed, cancel := p.undisturbed(ctx)
 	defer cancel()
@@ -154,12 +170,18 @@ func (p *Provisioner) outcome(ctx context.Context, name string, connection uint6
 	switch {
 	case gone:
 		return nil
-	case mysqlerr.Classify(err) == mysqlerr.Busy:
-		err = fmt.Errorf("others have read it for longer than %v: %w", p.cfg.LockWait, err)
 	case err == nil && unknown == nil:
 		err = errors.New("the server says that it was dropped, but it is there")
 	}
-	return errors.Join(context.Cause(ctx), err, unknown)
+	return errors.Join(context.Cause(ctx), p.busy(err), unknown)
+}
+
+// busy adds to an error that says that others kept us waiting how long that was.
+func (p *Provisioner) busy(err error) error {
+	if mysqlerr.Classify(err) == mysqlerr.Busy {
+		return fmt.Errorf("others have used it for longer than %v: %w", p.cfg.LockWait, err)
+	}
+	return err
 }
 
 // kill ends the statement on a connection that was lost. After a failover its number may be another's, whose statement is left alone.

@@ -127,23 +127,28 @@ func TestDropTableWhoseAnswerIsLost(t *testing.T) {
 	s := provisioned(t, provisioner.Config{})
 	for name, test := range map[string]struct {
 		fault faultsql.Fault
+		again bool // it happens twice
 		fails bool
 	}{
-		"the drop's":                      {fault: faultsql.Fault{Text: "DROP TABLE", Kind: faultsql.LoseAnswer}},
-		"the drop never ran":              {fault: faultsql.Fault{Text: "DROP TABLE", Kind: faultsql.FailBefore}, fails: true},
-		"the clearing's commit's":         {fault: faultsql.Fault{Text: "COMMIT", Kind: faultsql.LoseAnswer}},
-		"the clearing was a deadlock":     {fault: faultsql.Fault{Text: "UPDATE", Kind: faultsql.ServerError, Number: mysqlerr.Deadlock}},
-		"the clearing met a lock":         {fault: faultsql.Fault{Text: "UPDATE", Kind: faultsql.ServerError, Number: mysqlerr.LockWaitTimeout}},
-		"the clearing met a newer row":    {fault: faultsql.Fault{Text: "UPDATE", Kind: faultsql.ServerError, Number: mysqlerr.ChangedSinceRead}},
-		"row-based logging is refused":    {fault: faultsql.Fault{Text: "UPDATE", Kind: faultsql.ServerError, Number: mysqlerr.BinlogStatementOnly}},
-		"the clearing isn't allowed":      {fault: faultsql.Fault{Text: "UPDATE", Kind: faultsql.ServerError, Number: mysqlerr.TableDenied}, fails: true},
-		"the look after the drop is lost": {fault: faultsql.Fault{Text: "LIMIT 0", Kind: faultsql.LoseAnswer}, fails: true},
+		"the drop's":                   {fault: faultsql.Fault{Text: "DROP TABLE", Kind: faultsql.LoseAnswer}},
+		"the drop never ran":           {fault: faultsql.Fault{Text: "DROP TABLE", Kind: faultsql.FailBefore}, fails: true},
+		"the clearing's commit's":      {fault: faultsql.Fault{Text: "COMMIT", Kind: faultsql.LoseAnswer}},
+		"the clearing was a deadlock":  {fault: faultsql.Fault{Text: "UPDATE", Kind: faultsql.ServerError, Number: mysqlerr.Deadlock}},
+		"the clearing met a lock":      {fault: faultsql.Fault{Text: "UPDATE", Kind: faultsql.ServerError, Number: mysqlerr.LockWaitTimeout}},
+		"the clearing met a newer row": {fault: faultsql.Fault{Text: "UPDATE", Kind: faultsql.ServerError, Number: mysqlerr.ChangedSinceRead}},
+		"row-based logging is refused": {fault: faultsql.Fault{Text: "UPDATE", Kind: faultsql.ServerError, Number: mysqlerr.BinlogStatementOnly}},
+		"the clearing isn't allowed":   {fault: faultsql.Fault{Text: "UPDATE", Kind: faultsql.ServerError, Number: mysqlerr.TableDenied}, fails: true},
+		"the look after the drop's":    {fault: faultsql.Fault{Text: "LIMIT 0", Kind: faultsql.LoseAnswer}},
+		"both looks after the drop's":  {fault: faultsql.Fault{Text: "LIMIT 0", Kind: faultsql.LoseAnswer}, again: true, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, faults := s.faulty(provisioner.Config{})
 			s.addDay(9, 1)
 			s.addMessages(9, 300)
 			faults.Arm(test.fault)
+			if test.again {
+				faults.Arm(test.fault)
+			}
 			err := p.DropTable(t.Context(), s.day(9), nil)
 			require.Zero(t, faults.Armed())
 			require.Equal(t, test.fails, err != nil, "%v", err)

@@ -18,15 +18,8 @@ func (p *Provisioner) Provision(ctx context.Context) error {
 	for _, base := range p.cfg.Schema.Base {
 		statements = append(statements, createTable(p.Ident(base.Name), base.Columns))
 	}
-	for _, statement := range statements {
-		if err := p.define(ctx, statement); err != nil {
-			return fmt.Errorf("provisioner: provision %q: %w", p.cfg.Database, explain(err))
-		}
-	}
-	for _, s := range p.cfg.Schema.shapes() {
-		if err := p.compare(ctx, s); err != nil {
-			return fmt.Errorf("provisioner: provision %q: %w", p.cfg.Database, explain(err))
-		}
+	if err := p.define(ctx, statements, p.cfg.Schema.shapes()...); err != nil {
+		return fmt.Errorf("provisioner: provision %q: %w", p.cfg.Database, explain(err))
 	}
 	return nil
 }
@@ -37,16 +30,26 @@ func (p *Provisioner) DropDatabase(ctx context.Context, name string) error {
 	if name != p.cfg.Database {
 		return fmt.Errorf("provisioner: drop database %q: this is the Provisioner of %q", name, p.cfg.Database)
 	}
-	if err := p.define(ctx, p.names.dropDatabase()); err != nil {
+	if err := p.define(ctx, []string{p.names.dropDatabase()}); err != nil {
 		return fmt.Errorf("provisioner: drop database %q: %w", name, explain(err))
 	}
 	return nil
 }
 
-// define runs a statement that creates or drops something, and waits for others to leave it no longer than LockWait.
-func (p *Provisioner) define(ctx context.Context, statement string) error {
+// define runs statements that create or drop something, and makes sure that tables are as they must be. Each waits for others to leave
+// no longer than LockWait.
+func (p *Provisioner) define(ctx context.Context, statements []string, wanted ...shape) error {
 	return p.waiting(ctx, p.cfg.LockWait, func(c *sql.Conn) error {
-		_, err := c.ExecContext(ctx, statement)
-		return err
+		for _, statement := range statements {
+			if _, err := c.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		for _, s := range wanted {
+			if err := p.compare(ctx, c, s); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

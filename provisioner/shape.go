@@ -68,11 +68,11 @@ func (m MessagesTable) shape() shape {
 }
 
 // compare returns [ErrSchemaMismatch] with all differences unless the table is as it must be.
-func (p *Provisioner) compare(ctx context.Context, want shape) error {
+func (p *Provisioner) compare(ctx context.Context, on querier, want shape) error {
 	have := map[string]string{}
 	var name, kind string
 	var other any
-	err := p.each(ctx, showColumns(p.Ident(want.table)), nil, []any{&name, &kind, &other, &other, &other, &other}, func() {
+	err := each(ctx, on, showColumns(p.Ident(want.table)), nil, []any{&name, &kind, &other, &other, &other, &other}, func() {
 		have[strings.ToLower(name)] = kind
 	})
 	if err != nil {
