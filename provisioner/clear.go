@@ -21,13 +21,19 @@ func (b *batches) clear(ctx context.Context, table, condition string, confirm fu
 	}
 	for {
 		left = false
+		through := false // with a reading that found the last
 		last, err := b.walk(ctx, 0, step{
 			find: func(ctx context.Context, after int64, limit int) ([]row, error) {
-				if b.failures == 0 {
+				switch {
+				case b.failures > 0:
+				case through:
+					return nil, nil
+				default:
 					limit = referencesAtOnce
 				}
 				rows, err := b.p.readRows(ctx, n.selectReferences(condition, after, limit), table, table)
 				left = left || len(rows) > 0
+				through = len(rows) < limit
 				return rows, err
 			},
 			apply: func(ctx context.Context, tx *sql.Tx, s selection) (int64, error) {
