@@ -64,7 +64,7 @@ func (f *fleet) each(fn func(*mailbox)) {
 	for start := range fleetFillers {
 		work.Go(func() {
 			for i := start; i < len(f.boxes); i += fleetFillers {
-				db := sql.OpenDB(connector(f.t, f.server.dsn(f.boxes[i].name)))
+				db := sql.OpenDB(connector(f.t, f.server.dsn(f.boxes[i].name), 0))
 				f.boxes[i].db = db
 				fn(f.boxes[i])
 				_ = db.Close()
@@ -99,7 +99,7 @@ func (f *fleet) leases() (*lease.Leases, string) {
 
 // naive goes through the fleet with the single statements.
 func (f *fleet) naive(ctx context.Context) error {
-	db := sql.OpenDB(connector(f.t, f.server.dsn("")))
+	db := sql.OpenDB(connector(f.t, f.server.dsn(""), 0))
 	defer db.Close()
 	db.SetMaxOpenConns(1) // so that the database that is chosen stays
 	for _, m := range f.boxes {

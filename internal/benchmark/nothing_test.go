@@ -32,7 +32,7 @@ func TestStatementsOfARunWithNothingToDo(t *testing.T) {
 // statementsOfNothing are those of a run that has nothing to do, after the first use.
 func (m *mailbox) statementsOfNothing() (log []string) {
 	m.t.Helper()
-	work, beats := faultsql.New(connector(m.t, m.server.dsn(m.name))), faultsql.New(connector(m.t, m.server.dsn(m.name)))
+	work, beats := faultsql.New(connector(m.t, m.server.dsn(m.name), 0)), faultsql.New(connector(m.t, m.server.dsn(m.name), 0))
 	open := func(c *faultsql.Connector) *sql.DB {
 		db := sql.OpenDB(c)
 		m.t.Cleanup(func() { require.NoError(m.t, db.Close()) })
@@ -53,14 +53,14 @@ func (m *mailbox) statementsOfNothing() (log []string) {
 }
 
 // roundTrips does nothing as often as these statements: a constant is read for a read, and a row written by its key for a write.
-func (m *mailbox) roundTrips(statements []string) func(context.Context) error {
+func roundTrips(db *sql.DB, statements []string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, statement := range statements {
 			bare := bareRead
 			if strings.HasPrefix(statement, "UPDATE") {
 				bare = bareWrite
 			}
-			if _, err := m.db.ExecContext(ctx, bare); err != nil {
+			if _, err := db.ExecContext(ctx, bare); err != nil {
 				return err
 			}
 		}

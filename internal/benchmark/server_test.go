@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -28,8 +29,9 @@ const (
 // server is a running database server.
 type server struct {
 	dsn   func(database string) string
-	admin *sql.DB // without a database
-	own   bool    // not the user's: its settings may be changed
+	admin *sql.DB       // without a database
+	own   bool          // not the user's: its settings may be changed
+	away  time.Duration // what a network adds to a round trip
 }
 
 // eachSetting runs fn on a server of its own for each of the settings, or on the one that MAILRETENTION_DSN names.
@@ -75,8 +77,7 @@ func newServer(t testing.TB, dsn func(string) string) *server {
 // open returns a pool that is closed after the test.
 func (s *server) open(t testing.TB, database string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", s.dsn(database))
-	require.NoError(t, err)
+	db := sql.OpenDB(connector(t, s.dsn(database), s.away))
 	db.SetMaxIdleConns(idleConns)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
@@ -125,14 +126,31 @@ func (s *server) dropDatabase(t testing.TB, name string) {
 	require.NoError(t, err)
 }
 
-// connector is what pools are opened with, to wrap it.
-func connector(t testing.TB, dsn string) driver.Connector {
+// connector is what pools are opened with, to wrap it. What is sent arrives later by what the server is away.
+func connector(t testing.TB, dsn string, away time.Duration) driver.Connector {
 	t.Helper()
 	config, err := mysql.ParseDSN(dsn)
 	require.NoError(t, err)
+	if away > 0 {
+		config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			return distant{conn, away}, err
+		}
+	}
 	connector, err := mysql.NewConnector(config)
 	require.NoError(t, err)
 	return connector
+}
+
+// distant is a connection to a server that is away.
+type distant struct {
+	net.Conn
+	away time.Duration
+}
+
+func (d distant) Write(data []byte) (int, error) {
+	time.Sleep(d.away)
+	return d.Conn.Write(data)
 }
 
 func execute(t testing.TB, db *sql.DB, statement string, args ...any) {

@@ -14,7 +14,7 @@ import (
 
 // sizes reads the inventories of the fleet with sizes from storage, through one StorageSizes and through one each.
 func (f *fleet) sizes(b *testing.B) {
-	counted := faultsql.New(connector(b, f.server.dsn("")))
+	counted := faultsql.New(connector(b, f.server.dsn(""), 0))
 	db := sql.OpenDB(counted)
 	b.Cleanup(func() { require.NoError(b, db.Close()) })
 	read := func(ctx context.Context, storage *provisioner.StorageSizes) (lists int) {
