@@ -80,7 +80,7 @@ func (e endpoint) open(database string) (*sql.DB, error) {
 	config.User, config.Passwd = e.username, e.password()
 	config.Timeout = dialTimeout
 	config.InterpolateParams = e.encoding == "" || strings.HasPrefix(e.encoding, "utf8") // saves a round trip; in others an escape may be half a character
-	config.Logger = &mysql.NopLogger{} // what it would say comes back as an error too
+	config.Logger = &mysql.NopLogger{}                                                   // what it would say comes back as an error too
 	if e.encoding != "" {
 		if err := config.Apply(mysql.Charset(e.encoding, "")); err != nil {
 			return nil, err
