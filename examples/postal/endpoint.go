@@ -79,8 +79,9 @@ func (e endpoint) open(database string) (*sql.DB, error) {
 	}
 	config.User, config.Passwd = e.username, e.password()
 	config.Timeout = dialTimeout
-	config.InterpolateParams = e.encoding == "" || strings.HasPrefix(e.encoding, "utf8") // saves a round trip; in others an escape may be half a character
-	config.Logger = &mysql.NopLogger{}                                                   // what it would say comes back as an error too
+	// Filled in by the driver a placeholder costs no round trip. In other encodings an escape may be half a character.
+	config.InterpolateParams = e.encoding == "" || strings.HasPrefix(e.encoding, "utf8")
+	config.Logger = &mysql.NopLogger{} // what it would say comes back as an error too
 	if e.encoding != "" {
 		if err := config.Apply(mysql.Charset(e.encoding, "")); err != nil {
 			return nil, err
