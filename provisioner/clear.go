@@ -22,7 +22,8 @@ func (b *batches) clear(ctx context.Context, table, condition string, confirm fu
 	for {
 		left = false
 		through := false // with a reading that found the last
-		last, err := b.walk(ctx, 0, step{
+		tried := false   // to take away some, if only to no known end: what was read before says nothing of what is left
+		_, err := b.walk(ctx, 0, step{
 			find: func(ctx context.Context, after int64, limit int) ([]row, error) {
 				switch {
 				case b.failures > 0:
@@ -37,6 +38,7 @@ func (b *batches) clear(ctx context.Context, table, condition string, confirm fu
 				return rows, err
 			},
 			apply: func(ctx context.Context, tx *sql.Tx, s selection) (int64, error) {
+				tried = true
 				rows, err := affected(tx.ExecContext(ctx, n.clearReferences(condition, s.spans), table, table))
 				if err != nil {
 					return 0, err
@@ -48,7 +50,7 @@ func (b *batches) clear(ctx context.Context, table, condition string, confirm fu
 			},
 			gap: maxGap,
 		})
-		if err != nil || last == 0 {
+		if err != nil || !tried {
 			return left, err
 		}
 	}

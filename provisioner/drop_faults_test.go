@@ -14,6 +14,7 @@ import (
 	"github.com/mailretention/mailretention/internal/mysqlerr"
 	"github.com/mailretention/mailretention/internal/mysqltest"
 	"github.com/mailretention/mailretention/provisioner"
+	"github.com/mailretention/mailretention/retention"
 )
 
 // An open reader keeps the table; others wait behind the DROP no longer than LockWait.
@@ -194,4 +195,31 @@ func TestDropTableWhoseConnectionBreaks(t *testing.T) {
 	require.NoError(t, reader.Rollback())
 	require.Equal(t, []string{s.day(9)}, s.tables(), "nor does it go later")
 	require.Len(t, s.books(), 1)
+}
+
+// One batch has all references, and its outcome isn't known at first: what was read before says nothing of what is left.
+func TestDropTableWhoseOnlyBatchIsDecidedAgain(t *testing.T) {
+	for name, fault := range map[string]faultsql.Fault{
+		"done, and the answer lost": {Text: "COMMIT", Kind: faultsql.LoseAnswer},
+		"not done":                  {Text: "UPDATE", Kind: faultsql.ServerError, Number: mysqlerr.Deadlock},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := provisioned(t, provisioner.Config{})
+			p, faults := s.faulty(provisioner.Config{})
+			s.addDay(9, 1)
+			held := s.addMessage(9, 1, true)
+			s.addMessage(9, 1, false)
+			faults.Arm(fault)
+			require.ErrorIs(t, p.DropTable(t.Context(), s.day(9), nil), retention.ErrInUse)
+			require.Zero(t, faults.Armed())
+			require.Equal(t, []int64{held}, s.pointing())
+
+			s.execf("UPDATE %s SET held=0", s.Ident("messages"))
+			faults.Arm(fault)
+			require.NoError(t, p.DropTable(t.Context(), s.day(9), nil))
+			require.Zero(t, faults.Armed())
+			require.Empty(t, s.tables())
+			require.Empty(t, s.pointing())
+		})
+	}
 }
