@@ -111,6 +111,55 @@ func TestInventoryNewest(t *testing.T) {
 	require.Equal(t, time.Unix(1780000000, 123456000).UTC(), s.inventory().Newest)
 }
 
+func TestInventoryNewestOfNoTimes(t *testing.T) {
+	datetimes := provisioner.Schema{
+		RawPrefix: "raw-", RawLayout: "2006-01-02", RawColumns: "id int",
+		Messages: provisioner.MessagesTable{Name: "messages", ID: "id", Time: "timestamp", TimeKind: provisioner.DateTime, RawTable: "raw_table"},
+		Base:     []provisioner.BaseTable{{Name: "messages", Columns: "id int AUTO_INCREMENT PRIMARY KEY, timestamp datetime(6), raw_table varchar(50)"}},
+	}
+	for name, test := range map[string]struct {
+		schema provisioner.Schema
+		zero   string
+		time   string
+	}{
+		"seconds":   {provisioner.PostalSchema(), "0", "1780000000.5"},
+		"datetimes": {datetimes, "'0000-00-00'", "'2026-05-28 20:26:40.5'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := provisioned(t, provisioner.Config{Schema: test.schema}, "sql_mode=''")
+			for _, value := range []string{"NULL", test.zero} {
+				s.exec("INSERT INTO " + s.Ident("messages") + " (timestamp) VALUES (" + value + ")")
+				require.Zero(t, s.inventory().Newest, value)
+			}
+			s.exec("INSERT INTO " + s.Ident("messages") + " (timestamp) VALUES (" + test.time + ")")
+			require.Equal(t, time.Unix(1780000000, 5e8).UTC(), s.inventory().Newest)
+		})
+	}
+}
+
+// A longer value than any name is no table's, though it begins with the name of one.
+func TestInventoryOfPointersThatAreTooLong(t *testing.T) {
+	var ids []int64
+	schema := provisioner.PostalSchema()
+	schema.RawPrefix = strings.Repeat("r", 54) // the longest: with a day it is 64
+	s := provisioned(t, provisioner.Config{Schema: schema, Pending: func(context.Context) ([]int64, error) { return ids, nil }})
+	day := func(ago int) string { return schema.RawPrefix + s.today.AddDate(0, 0, -ago).Format(time.DateOnly) }
+	s.addTable(day(5))
+	s.book(day(5), 1)
+	point := func(tail string) {
+		s.exec("INSERT INTO "+s.Ident("messages")+" (held, raw_table) VALUES (1, ?), (0, ?)", day(5)+tail, day(6)+tail)
+		ids = s.ids("SELECT id FROM " + s.Ident("messages"))
+	}
+	point("x")
+	inv := s.inventory()
+	require.Empty(t, inv.Tables[0].InUse)
+	require.Empty(t, inv.Drift)
+	point("")
+	inv = s.inventory()
+	require.NotEmpty(t, inv.Tables[0].InUse)
+	require.Equal(t, []retention.Drift{{Table: day(6), Kind: retention.DriftDangling}}, inv.Drift)
+}
+
 func TestInventorySaysWhyTablesCanNotGo(t *testing.T) {
 	var ids []int64
 	s := provisioned(t, provisioner.Config{Pending: func(context.Context) ([]int64, error) { return ids, nil }})

@@ -13,8 +13,8 @@ import (
 // PruneMessages deletes the messages that cut says and what belongs to them, but for pending and held ones: see [retention.Store].
 // Each is judged by its own time; one without a time stays, and so does one of today by the server's clock, whatever cut says. If
 // Schema.Messages.Probe finds any, they are looked for in the order of their ids, up to where nothing goes any more, and what is old behind
-// by the probe again; without a probe by going on to the last. Then children without a message are deleted, with ids up to there. What was deleted before an
-// error stays deleted.
+// by the probe again; without a probe by going on to the last. Then children without a message are deleted, with ids up to there, or
+// below the first message if the probe finds none. What was deleted before an error stays deleted.
 func (p *Provisioner) PruneMessages(ctx context.Context, cut retention.Cut, progress func(rows int64) error) error {
 	if p.names.messages == "" {
 		return nil
