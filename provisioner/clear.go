@@ -23,7 +23,7 @@ func (b *batches) clear(ctx context.Context, table, condition string, confirm fu
 		left = false
 		through := false // with a reading that found the last
 		tried := false   // to take away some, if only to no known end: what was read before says nothing of what is left
-		_, err := b.walk(ctx, 0, step{
+		err := b.walk(ctx, 0, step{
 			find: func(ctx context.Context, after int64, limit int) ([]row, error) {
 				switch {
 				case b.failures > 0:

@@ -20,8 +20,8 @@ const (
 // [retention.Store]. A name that isn't a day's, and the table of today, of a day to come, or of yesterday in the first hour of
 // a day by the server's clock are [retention.ErrRefused]. A table that lacks a column of Schema.RawColumns, or has one of another type
 // family, is not known to be a raw table and stays as it is: [ErrSchemaMismatch]. If messages are pending, held or still coming, the table
-// stays: [retention.ErrInUse]. It also stays if others use it for longer than LockWait; the references may be gone then, and the next call goes on.
-// A context that ends while the server drops is heeded after that.
+// stays: [retention.ErrInUse]. It also stays if others use it for longer than LockWait; the references may be gone then, and
+// the next call goes on. A context that ends while the server drops is heeded after that.
 func (p *Provisioner) DropTable(ctx context.Context, name string, progress func(rows int64) error) error {
 	if err := p.dropDay(ctx, name, progress); err != nil {
 		return fmt.Errorf("provisioner: drop %q of %q: %w", name, p.cfg.Database, explain(err))

@@ -56,17 +56,17 @@ type step struct {
 	gap   int64 // most between two ids of one span
 }
 
-// walk applies s, batch by batch, to all rows above the id after that go and aren't pending, and returns the highest id that went.
-func (b *batches) walk(ctx context.Context, after int64, s step) (last int64, err error) {
+// walk applies s, batch by batch, to all rows above the id after that go and aren't pending.
+func (b *batches) walk(ctx context.Context, after int64, s step) error {
 	for {
 		rows, err := s.find(ctx, after, readAhead*b.rows)
 		if err != nil || len(rows) == 0 {
-			return last, err
+			return err
 		}
 		b.pending.until = time.Time{} // who releases a held message queues it first: what is unheld here is found in an answer from now on
 		for len(rows) > 0 {
 			if err := b.ready(ctx); err != nil {
-				return last, err
+				return err
 			}
 			chosen := b.choose(rows, s.gap)
 			if chosen.goes > 0 {
@@ -75,9 +75,8 @@ func (b *batches) walk(ctx context.Context, after int64, s step) (last int64, er
 					break
 				}
 				if err != nil {
-					return last, err
+					return err
 				}
-				last = chosen.spans[len(chosen.spans)-1].last
 			}
 			after = rows[chosen.used-1].id
 			rows = rows[chosen.used:]
