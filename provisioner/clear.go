@@ -22,23 +22,17 @@ func (b *batches) clear(ctx context.Context, table, condition string, confirm fu
 	for {
 		left = false
 		through := false // with a reading that found the last
-		tried := false   // to take away some, if only to no known end: what was read before says nothing of what is left
-		err := b.walk(ctx, 0, step{
-			find: func(ctx context.Context, after int64, limit int) ([]row, error) {
-				switch {
-				case b.failures > 0:
-				case through:
+		tried, err := b.walk(ctx, 0, step{
+			find: func(ctx context.Context, after int64, _ int) ([]row, error) {
+				if through {
 					return nil, nil
-				default:
-					limit = referencesAtOnce
 				}
-				rows, err := b.p.readRows(ctx, n.selectReferences(condition, after, limit), table, table)
+				rows, err := b.p.readRows(ctx, n.selectReferences(condition, after, referencesAtOnce), table, table)
 				left = left || len(rows) > 0
-				through = len(rows) < limit
+				through = len(rows) < referencesAtOnce
 				return rows, err
 			},
 			apply: func(ctx context.Context, tx *sql.Tx, s selection) (int64, error) {
-				tried = true
 				rows, err := affected(tx.ExecContext(ctx, n.clearReferences(condition, s.spans), table, table))
 				if err != nil {
 					return 0, err

@@ -197,6 +197,25 @@ func TestDropTableWhoseConnectionBreaks(t *testing.T) {
 	require.Len(t, s.books(), 1)
 }
 
+// A batch comes to nothing before it has begun, and another worker does its work: what was read before says nothing of what is left.
+func TestDropTableWhoseOnlyBatchIsDoneByAnother(t *testing.T) {
+	for name, kind := range map[string]faultsql.Kind{"the connection breaks": faultsql.FailBefore, "a deadlock": faultsql.ServerError} {
+		t.Run(name, func(t *testing.T) {
+			s := provisioned(t, provisioner.Config{})
+			p, faults := s.faulty(provisioner.Config{})
+			s.addDay(9, 1)
+			s.addMessage(9, 1, false)
+			faults.Arm(faultsql.Fault{Text: "BEGIN", Kind: kind, Number: mysqlerr.Deadlock, Before: func() {
+				s.exec("UPDATE " + s.Ident("messages") + " SET raw_table=NULL")
+			}})
+			require.NoError(t, p.DropTable(t.Context(), s.day(9), nil))
+			require.Zero(t, faults.Armed())
+			require.Empty(t, s.tables())
+			require.Empty(t, s.books())
+		})
+	}
+}
+
 // One batch has all references, and its outcome isn't known at first: what was read before says nothing of what is left.
 func TestDropTableWhoseOnlyBatchIsDecidedAgain(t *testing.T) {
 	for name, fault := range map[string]faultsql.Fault{

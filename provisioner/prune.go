@@ -80,7 +80,7 @@ func (r prune) beforeFirst(ctx context.Context) (int64, error) {
 // front deletes from the id after on, as long as one of the next messages says so, and returns the last id before these.
 func (r prune) front(ctx context.Context, after int64, on func(row) bool) (passed int64, err error) {
 	passed = after
-	err = r.walk(ctx, after, step{apply: r.delete, gap: maxGap, find: func(ctx context.Context, after int64, limit int) ([]row, error) {
+	_, err = r.walk(ctx, after, step{apply: r.delete, gap: maxGap, find: func(ctx context.Context, after int64, limit int) ([]row, error) {
 		messages, err := r.find(ctx, after, limit)
 		switch {
 		case err != nil:
@@ -152,7 +152,8 @@ func (r prune) rest(ctx context.Context) (done bool, err error) {
 	if len(found) == 0 || all == probeLimit {
 		return len(found) == 0, nil
 	}
-	return true, r.walk(ctx, 0, step{find: r.probe, apply: r.delete, gap: 1})
+	_, err = r.walk(ctx, 0, step{find: r.probe, apply: r.delete, gap: 1})
+	return true, err
 }
 
 // probe reads messages that go, by the index that Schema.Messages.Probe leads to. The limit is its own.
@@ -168,7 +169,7 @@ func (r prune) orphans(ctx context.Context, passed int64) error {
 		return err
 	}
 	for _, child := range children {
-		err := r.walk(ctx, 0, step{
+		_, err := r.walk(ctx, 0, step{
 			find: func(ctx context.Context, after int64, limit int) ([]row, error) {
 				return r.p.readRows(ctx, r.p.names.selectOrphans(child, after, passed, limit))
 			},

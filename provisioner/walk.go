@@ -56,26 +56,28 @@ type step struct {
 	gap   int64 // most between two ids of one span
 }
 
-// walk applies s, batch by batch, to all rows above the id after that go and aren't pending.
-func (b *batches) walk(ctx context.Context, after int64, s step) error {
+// walk applies s, batch by batch, to all rows above the id after that go and aren't pending. If it has tried to, if only to no known end,
+// what was read before says nothing of what is left.
+func (b *batches) walk(ctx context.Context, after int64, s step) (tried bool, err error) {
 	for {
 		rows, err := s.find(ctx, after, readAhead*b.rows)
 		if err != nil || len(rows) == 0 {
-			return err
+			return tried, err
 		}
 		b.pending.until = time.Time{} // who releases a held message queues it first: what is unheld here is found in an answer from now on
 		for len(rows) > 0 {
 			if err := b.ready(ctx); err != nil {
-				return err
+				return tried, err
 			}
 			chosen := b.choose(rows, s.gap)
 			if chosen.goes > 0 {
+				tried = true
 				err := b.run(ctx, chosen.goes, func(tx *sql.Tx) (int64, error) { return s.apply(ctx, tx, chosen) })
 				if errors.Is(err, errDecideAgain) {
 					break
 				}
 				if err != nil {
-					return err
+					return tried, err
 				}
 			}
 			after = rows[chosen.used-1].id
